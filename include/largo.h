@@ -1,0 +1,433 @@
+/*
+ * largo.h - optimizers for large-batch training, for programs written in C.
+ *
+ * This header is the specification. What is not in it is not promised; what is in it is tested.
+ *
+ *   1  Status and messages      4  Context                      7  Learning-rate schedule
+ *   2  Version                  5  Step with your own state
+ *   3  Tensors                  6  Optimizer object
+ *
+ * Rules that hold for every function
+ *
+ *   Ownership   largo borrows every pointer it is given and frees only what it created. Descriptor
+ *               arrays (largo_param[], largo_tensor[]) are read before the call returns; the memory
+ *               they point at must live until the work on it has finished.
+ *   Layout      Tensors are dense and row-major. Any element-aligned address is accepted; 64-byte
+ *               alignment is fastest. Memory that a step writes may not overlap anything else it
+ *               reads or writes; this is checked.
+ *   Device      Pointers belong to the device of the context: host memory for CPU.
+ *   Time        CPU calls return when the work is done.
+ *   Threads     A context and the objects made from it serve one thread at a time. Different
+ *               contexts are independent. There is no other shared state.
+ *   Errors      Nothing prints, exits or aborts. All checks precede the first write: a call that
+ *               fails has changed nothing.
+ *   Bits        The same inputs give the same bits for every thread count and instruction set;
+ *               docs/determinism.md. The payload of a NaN is outside the promise.
+ *   Defaults    Every options struct has an initializer or an init function that holds its defaults.
+ *               NULL options mean those; NULL given to a destroy function does nothing.
+ *   Versions    A struct that begins with struct_size may grow at its end. A larger one than the
+ *               library knows is accepted only if what it does not know is zero bytes.
+ */
+#ifndef LARGO_H
+#define LARGO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default) /* the library is built with -fvisibility=hidden */
+#endif
+
+/* ---- 1. Status and messages ------------------------------------------------------------------ */
+
+/* X(identifier, code, sentence). Codes up to LARGO_SKIPPED are not failures. */
+#define LARGO_STATUS_LIST(X)                                                                       \
+    X(LARGO_OK, 0, "done")                                                                         \
+    X(LARGO_SKIPPED, 1, "the step was skipped: a gradient is not finite or too large")             \
+    X(LARGO_ERR_ARGUMENT, 2, "a value outside its documented range")                               \
+    X(LARGO_ERR_SHAPE, 3, "shapes that do not fit together")                                       \
+    X(LARGO_ERR_DTYPE, 4, "an element type this entry does not take")                              \
+    X(LARGO_ERR_DEVICE, 5, "memory of another device than the context's")                          \
+    X(LARGO_ERR_MEMORY, 6, "an allocation failed")                                                 \
+    X(LARGO_ERR_BACKEND, 7, "the device's driver reported a failure")                              \
+    X(LARGO_ERR_UNSUPPORTED, 8, "valid, but not in this build or on this machine")                 \
+    X(LARGO_ERR_STATE, 9, "wrong order of calls")                                                  \
+    X(LARGO_ERR_CALLBACK, 10, "a function of yours returned failure")                              \
+    X(LARGO_ERR_NON_FINITE, 11, "a gradient is not finite or too large, and the policy is ERROR")
+
+typedef enum largo_status {
+#define LARGO_STATUS_ENUM(name, code, sentence) name = code,
+    LARGO_STATUS_LIST(LARGO_STATUS_ENUM)
+#undef LARGO_STATUS_ENUM
+} largo_status;
+
+/* Is this a failure? LARGO_OK and LARGO_SKIPPED are not. */
+static inline int largo_failed(largo_status status)
+{
+    return status > LARGO_SKIPPED;
+}
+
+/* The identifier as text, "LARGO_ERR_SHAPE"; "LARGO_ERR_UNKNOWN" for any other number. */
+const char *largo_status_name(largo_status status);
+
+/* What the code means in general, "shapes that do not fit together"; never NULL. */
+const char *largo_status_sentence(largo_status status);
+
+/* One sentence about the last failure (or skipped step) on this thread, naming the argument, the
+ * value found and the value needed: "params[3].state[1] is NULL; lamb needs slot 1 (exp_avg_sq),
+ * 3072 bytes". Success leaves it alone; it is "" before any failure. Valid until the next failure
+ * on this thread. */
+const char *largo_last_error(void);
+
+/* ---- 2. Version ------------------------------------------------------------------------------ */
+
+#define LARGO_VERSION_MAJOR 0 /* layout or meaning changed */
+#define LARGO_VERSION_MINOR 1 /* something was added */
+#define LARGO_VERSION_PATCH 0
+
+/* The library's version as major * 10000 + minor * 100 + patch. */
+int largo_version(void);
+
+/* ---- 3. Tensors ------------------------------------------------------------------------------ */
+
+#define LARGO_MAX_DIMS 6
+#define LARGO_MAX_SLOTS 8
+
+typedef enum largo_dtype {
+    LARGO_F32 = 1 /* IEEE binary32 */
+} largo_dtype;
+
+/* A view of dense row-major memory. 64 bytes. A dimension of 0 is legal and means no work. The
+ * number of elements may not exceed 2^60. */
+typedef struct largo_tensor {
+    void *data;
+    largo_dtype dtype;
+    int32_t ndim;                  /* 0 .. LARGO_MAX_DIMS; 0 is a scalar */
+    int64_t shape[LARGO_MAX_DIMS]; /* entries from ndim on are ignored */
+} largo_tensor;
+
+/* ---- 4. Context ------------------------------------------------------------------------------ */
+
+typedef struct largo_ctx largo_ctx;
+
+typedef enum largo_backend {
+    LARGO_BACKEND_AUTO = 0, /* the best one that works here */
+    LARGO_BACKEND_CPU = 1,
+    LARGO_BACKEND_CUDA = 2 /* LARGO_ERR_UNSUPPORTED in this version */
+} largo_backend;
+
+/* Run body(arg, i) for i in [0, n), in any order, on any threads, and return when all are done.
+ * For hosts with a thread pool of their own; without it largo uses OpenMP. */
+typedef void largo_parallel_fn(void *user, size_t n, void (*body)(void *arg, size_t i), void *arg);
+
+/* Memory of the context's device, aligned to 256 bytes. NULL means failure. `stream` is NULL on
+ * CPU. */
+typedef void *largo_alloc_fn(void *user, size_t bytes, void *stream);
+typedef void largo_free_fn(void *user, void *memory, size_t bytes, void *stream);
+
+typedef struct largo_ctx_options {
+    size_t struct_size;    /* LARGO_CTX_OPTIONS sets it; lets old programs meet new libraries */
+    largo_backend backend; /* default AUTO */
+    int32_t device;        /* ordinal of the device; 0 on CPU */
+    int32_t threads;       /* CPU threads, 0 .. 1024; 0: what OpenMP would use, 1 with `parallel` */
+    void *stream;          /* NULL on CPU */
+    largo_parallel_fn *parallel;
+    void *parallel_user;
+    largo_alloc_fn *alloc; /* both or neither */
+    largo_free_fn *free;
+    void *alloc_user;
+} largo_ctx_options;
+
+/* clang-format off */
+#define LARGO_CTX_OPTIONS \
+    {sizeof(largo_ctx_options), LARGO_BACKEND_AUTO, 0, 0, 0, 0, 0, 0, 0, 0}
+/* clang-format on */
+
+/* Make a context. options == NULL: all defaults. The environment variable LARGO_ISA (scalar, avx2,
+ * avx512) lowers the CPU instruction set, for tests; it cannot raise it.
+ *
+ * LARGO_ERR_ARGUMENT: a field outside its range, or LARGO_ISA names no instruction set.
+ * LARGO_ERR_UNSUPPORTED: the backend asked for, or the instruction set in LARGO_ISA, is not here;
+ * the message says why. LARGO_ERR_MEMORY. On failure *ctx is NULL. */
+largo_status largo_ctx_create(const largo_ctx_options *options, largo_ctx **ctx);
+
+/* Objects made from the context keep it alive until they are destroyed too. */
+void largo_ctx_destroy(largo_ctx *ctx);
+
+/* What AUTO chose, and a line for logs: "cpu avx512, 2 threads". */
+largo_backend largo_ctx_backend(const largo_ctx *ctx);
+const char *largo_ctx_name(const largo_ctx *ctx);
+
+/* What this build and this machine offer: one entry for each backend and CPU instruction set that
+ * largo knows. Strings live as long as the library. */
+typedef struct largo_capability {
+    const char *kind;   /* "backend" or "isa" */
+    const char *name;   /* "cpu", "cuda", "scalar", "avx2", "avx512" */
+    int32_t available;  /* 1: usable here */
+    int32_t reserved;   /* 0 */
+    const char *reason; /* why it is not available; "" if it is */
+} largo_capability;
+
+/* Write up to `capacity` entries to list[] (may be NULL if capacity is 0) and their full number to
+ * *n. Any thread may call it. */
+largo_status largo_capabilities(size_t capacity, largo_capability list[], size_t *n);
+
+/* ---- 5. Step with your own state ------------------------------------------------------------- */
+
+typedef enum largo_algo {
+    LARGO_SGD = 1,   /* as torch.optim.SGD: momentum, dampening, Nesterov */
+    LARGO_ADAMW = 2, /* Loshchilov & Hutter, ICLR 2019 */
+    LARGO_LAMB = 4,  /* You et al., ICLR 2020 */
+#ifdef LARGO_EXPERIMENTAL
+    LARGO_CAME = 5 /* Luo et al., ACL 2023. Right to the vectors, not yet tuned; may change */
+#endif
+} largo_algo;
+
+typedef enum largo_switch { LARGO_UNSET = 0, LARGO_OFF = 1, LARGO_ON = 2 } largo_switch;
+
+/* When LAMB scales a tensor's step by its trust ratio. */
+typedef enum largo_adapt {
+    LARGO_ADAPT_ALWAYS = 1,     /* the paper; NVLAMB */
+    LARGO_ADAPT_IF_DECAYED = 2, /* only where weight decay acts; apex, timm */
+    LARGO_ADAPT_NEVER = 3
+} largo_adapt;
+
+/* What a step does about a gradient that is inf or NaN or, for the algorithms that keep its square
+ * (all but SGD), has |g * grad_scale| >= 2^64. */
+typedef enum largo_non_finite {
+    LARGO_NON_FINITE_SKIP = 1,     /* nothing is written, no step is counted; LARGO_SKIPPED */
+    LARGO_NON_FINITE_ERROR = 2,    /* the same; LARGO_ERR_NON_FINITE */
+    LARGO_NON_FINITE_PROPAGATE = 3 /* not looked at; saves a read of the gradients */
+} largo_non_finite;
+
+/* Hyper-parameters, named as the papers and PyTorch name them. They are double because
+ * 1 - (float)0.999 is off by 1.3e-5 of itself, and that error would enter every second moment.
+ *
+ * largo_hyper_init fills in the defaults of the algorithm. Fields that an algorithm does not use
+ * are NaN (numbers) or 0 (enums); giving one of them a value makes the step fail with
+ * LARGO_ERR_ARGUMENT, so that a momentum set on AdamW is an error and not a surprise. The table of
+ * who uses what, with defaults, is in docs/optimizers/README.md. */
+typedef struct largo_hyper {
+    size_t struct_size; /* largo_hyper_init sets it */
+    largo_algo algo;    /* largo_hyper_init sets it */
+
+    largo_non_finite non_finite;  /* default SKIP */
+    largo_switch maximize;        /* default OFF; ON: the gradient's sign is turned */
+    largo_switch bias_correction; /* AdamW, LAMB: default ON */
+    largo_switch nesterov;        /* SGD: default OFF; needs momentum > 0 and dampening 0 */
+    largo_switch grad_averaging;  /* LAMB: default ON; OFF: exp_avg += g, not (1 - beta1) g */
+    largo_switch l2;              /* LAMB: default OFF; ON: decay is added to the gradient */
+    largo_adapt adapt;            /* LAMB: default ALWAYS */
+
+    double lr;             /* >= 0, finite */
+    double beta1;          /* [0, 1) */
+    double beta2;          /* [0, 1) */
+    double beta3;          /* [0, 1)  CAME */
+    double momentum;       /* [0, 1)  SGD */
+    double dampening;      /* [0, 1]  SGD; acts from the second step on */
+    double eps;            /* > 0, finite */
+    double eps2;           /* > 0, finite  CAME */
+    double weight_decay;   /* >= 0, finite; decoupled. SGD and LAMB with l2 add it to the gradient */
+    double clip_threshold; /* > 0     CAME: bound on the RMS of the update */
+
+    double weight_norm_min; /* LAMB: the weight norm is clamped to [min, max] in the ratio; */
+    double weight_norm_max; /*   0 <= min <= max; defaults 0 and infinity */
+    double trust_ratio_min; /* LAMB: the ratio is clamped to [min, max]; */
+    double trust_ratio_max; /*   0 <= min <= 1 <= max; defaults 0 and infinity */
+
+    double grad_scale;    /* > 0, finite: gradients are multiplied by it first, e.g. 1 / loss_scale */
+    double max_grad_norm; /* > 0: gradients are scaled so that their Euclidean norm over all tensors
+                             of the call, after grad_scale, is at most this; infinity (default): off */
+} largo_hyper;
+
+/* Fill *hyper with the defaults of the algorithm's paper. LARGO_ERR_ARGUMENT: an unknown algorithm
+ * or size; *hyper is then untouched. */
+#define largo_hyper_init(hyper, algo) largo_hyper_init_sized((hyper), sizeof *(hyper), (algo))
+largo_status largo_hyper_init_sized(largo_hyper *hyper, size_t struct_size, largo_algo algo);
+
+/* Fill *hyper (of sizeof(largo_hyper) bytes) with a named recipe: "apex_lamb" (apex FusedLAMB:
+ * adapt if decayed, max_grad_norm 1) or "nvlamb" (the same with adapt always). Names that are not
+ * known: LARGO_ERR_ARGUMENT, and *hyper is untouched. */
+#define largo_hyper_preset(hyper, name) largo_hyper_preset_sized((hyper), sizeof *(hyper), (name))
+largo_status largo_hyper_preset_sized(largo_hyper *hyper, size_t struct_size, const char *name);
+
+/* Set a field by its name above, for configuration files and language bindings. Switches take 0 and
+ * 1, other enums their number. LARGO_ERR_ARGUMENT: no such field, a field that hyper->algo does not
+ * use, or a value outside its range. */
+largo_status largo_hyper_set(largo_hyper *hyper, const char *field, double value);
+
+/* Check all fields without making a step: what the next step would say of them. */
+largo_status largo_hyper_check(const largo_hyper *hyper);
+
+/* One parameter of a step; 256 bytes. Zero it and fill what you use; largo_param_f32 does both. */
+typedef struct largo_param {
+    largo_tensor value; /* in/out, LARGO_F32 */
+    largo_tensor grad;  /* in, LARGO_F32, same shape; not written unless GRAD_SCRATCH.
+                           data NULL: this parameter has no gradient and is left alone */
+
+    void *state[LARGO_MAX_SLOTS]; /* in/out, by slot; see largo_slots */
+
+    /* value is this many equal slices of dimension 0, each with its own trust ratio: the layers
+     * kept in one array, or q, k and v in one matrix. 0 or 1: one. */
+    int32_t segments;
+
+    uint32_t flags;       /* LARGO_PARAM_* */
+    uint32_t id;          /* reserved for naming the parameter; any value */
+    uint32_t pad;         /* 0 */
+    int64_t *step;        /* in/out: this parameter's own count of steps; NULL: the step given */
+    uint64_t reserved[5]; /* 0 */
+} largo_param;
+
+#define LARGO_PARAM_NO_DECAY 1u     /* weight_decay is 0 here: biases and norms */
+#define LARGO_PARAM_NO_TRUST 2u     /* trust ratio is 1 here */
+#define LARGO_PARAM_FROZEN 4u       /* never touched, not in norms */
+#define LARGO_PARAM_GRAD_SCRATCH 8u /* the gradient may be overwritten: saves a read */
+
+/* The common case: an F32 matrix of rows x cols (a vector is n x 1), with its gradient. */
+static inline largo_param largo_param_f32(float *value, const float *grad, int64_t rows,
+                                          int64_t cols)
+{
+    const int32_t ndim = cols == 1 ? 1 : 2;
+    /* clang-format off */
+    const largo_param p = {{value,         LARGO_F32, ndim, {rows, cols, 0, 0, 0, 0}},
+                           {(float *)grad, LARGO_F32, ndim, {rows, cols, 0, 0, 0, 0}},
+                           {0}, 0, 0, 0, 0, 0, {0}};
+    /* clang-format on */
+    return p;
+}
+
+/* Set NO_DECAY and NO_TRUST on every parameter whose value has at most one dimension: biases and
+ * the scales and shifts of normalisation layers, as the recipes of LAMB and LARS have it. Returns
+ * how many were set. Never done by itself. */
+size_t largo_params_exempt_vectors(size_t n, largo_param params[]);
+
+/* A state slot of an algorithm. */
+typedef struct largo_slot {
+    const char *name;  /* "exp_avg", as in PyTorch's state_dict */
+    largo_tensor like; /* dtype and shape; data is NULL */
+    size_t bytes;
+} largo_slot;
+
+/* Which state does hyper->algo keep for this parameter? Writes up to LARGO_MAX_SLOTS entries and
+ * their number. All state starts as zero bytes. Names live as long as the library. Only the shape
+ * of params->value and the flags are looked at. */
+largo_status largo_slots(const largo_hyper *hyper, const largo_param *param,
+                         largo_slot slots[LARGO_MAX_SLOTS], size_t *n);
+
+/* One optimizer step over n parameters. `step` counts from 1 and drives bias correction; a
+ * parameter with a count of its own uses *param.step + 1 instead, and has it stored if the step is
+ * applied.
+ *
+ *   reads   grad, value, state      writes   value, state, *param.step
+ *
+ * State is F32; arithmetic is F32 with the statistics of a tensor summed exactly (see
+ * docs/determinism.md). Nothing is kept between calls but scratch memory and the checked form of
+ * the descriptors, which a call with the same ones finds again.
+ *
+ * LARGO_SKIPPED, LARGO_ERR_NON_FINITE: see largo_non_finite.
+ * LARGO_ERR_ARGUMENT: a hyper-parameter, flag, count or pointer is not as documented; step < 1;
+ *   memory that would be written overlaps other memory of the call (a parameter listed twice).
+ * LARGO_ERR_SHAPE: grad and value differ in shape; segments does not divide shape[0].
+ * LARGO_ERR_DTYPE: not LARGO_F32.  LARGO_ERR_MEMORY: no scratch memory. */
+largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
+                        const largo_param params[]);
+
+/* What became of the last step made with this context. */
+typedef struct largo_outcome {
+    size_t struct_size;  /* in: sizeof(largo_outcome) */
+    int32_t skipped;     /* 1: nothing was written */
+    int32_t scanned;     /* 1: the gradients were looked at before the first write */
+    int64_t bad_param;   /* first parameter with a value that is not finite or too large, counted */
+    int64_t bad_element; /*   over all groups in order, and the element in it; -1: none */
+    double grad_norm;    /* over all tensors, after grad_scale; NaN if not scanned */
+    double clip;         /* factor of max_grad_norm, of the first group; 1 if off */
+} largo_outcome;
+
+/* LARGO_ERR_STATE: no step was made yet. */
+largo_status largo_last_outcome(const largo_ctx *ctx, largo_outcome *outcome);
+
+/* ---- 6. Optimizer object --------------------------------------------------------------------- */
+
+/* Owns state and step counts, holds groups. Same arithmetic as largo_step, planned once. */
+typedef struct largo_optim largo_optim;
+
+largo_status largo_optim_create(largo_ctx *ctx, largo_optim **optim);
+void largo_optim_destroy(largo_optim *optim);
+
+/* Add n parameters that share hyper-parameters; *group (may be NULL) counts from 0. State slots
+ * that are NULL are allocated and zeroed here, others are borrowed; the same for param.step.
+ * Groups may use different algorithms. Errors as largo_step; the object is then as it was. */
+largo_status largo_optim_add_group(largo_optim *optim, const largo_hyper *hyper, size_t n,
+                                   const largo_param params[], size_t *group);
+
+/* The group's hyper-parameters, to read or change between steps: largo_optim_hyper(o, 0)->lr = 0.1;
+ * changes are checked by the next step; the algorithm may not change. NULL if there is no such
+ * group. */
+largo_hyper *largo_optim_hyper(largo_optim *optim, size_t group);
+
+/* New addresses for a group, in the order it was added: value and grad come from params[], state
+ * and step too where they were borrowed. Shapes, segments and types must be as before; flags may
+ * change. Needed only when memory has moved, or to skip a parameter (grad.data NULL) or bring it
+ * back. */
+largo_status largo_optim_rebind(largo_optim *optim, size_t group, size_t n,
+                                const largo_param params[]);
+
+/* One step over all groups. Errors as largo_step. */
+largo_status largo_optim_step(largo_optim *optim);
+
+/* Steps applied so far (skipped ones do not count), and those of one parameter. -1 if there is no
+ * such parameter. */
+int64_t largo_optim_step_count(const largo_optim *optim);
+int64_t largo_optim_param_step(const largo_optim *optim, size_t group, size_t index);
+
+/* A view of one state slot, for inspection or a framework's state_dict. */
+largo_status largo_optim_slot(largo_optim *optim, size_t group, size_t index, const char *name,
+                              largo_tensor *view);
+
+/* ---- 7. Learning-rate schedule --------------------------------------------------------------- */
+
+typedef enum largo_decay {
+    LARGO_DECAY_CONSTANT = 1,
+    LARGO_DECAY_LINEAR = 2, /* LAMB for BERT */
+    LARGO_DECAY_COSINE = 3  /* Loshchilov & Hutter, ICLR 2017, without restarts */
+} largo_decay;
+
+/* With t the step, counting from 1, and p = (t - warmup) / (total - warmup) clamped to [0, 1]:
+ *
+ *   t <= warmup   start_lr + (lr - start_lr) t / warmup
+ *   CONSTANT      lr
+ *   LINEAR        end_lr + (lr - end_lr) (1 - p)
+ *   COSINE        end_lr + (lr - end_lr) (1 + cos(pi p)) / 2
+ *
+ * where total <= warmup means p = 1. No function of the C library is used: every machine gives the
+ * same bits. */
+typedef struct largo_schedule {
+    size_t struct_size;
+    largo_decay decay; /* default CONSTANT */
+    double lr;         /* >= 0: after warm-up */
+    double start_lr;   /* >= 0 */
+    double end_lr;     /* >= 0: at and after total steps */
+    int64_t warmup;    /* >= 0: steps of linear rise */
+    int64_t total;     /* >= 0: steps in all */
+} largo_schedule;
+
+#define LARGO_SCHEDULE {sizeof(largo_schedule), LARGO_DECAY_CONSTANT, 0.0, 0.0, 0.0, 0, 0}
+
+/* The learning rate of a step (>= 1). Pure; any thread. */
+largo_status largo_schedule_lr(const largo_schedule *schedule, int64_t step, double *lr);
+
+/* From now on largo_optim_step sets the group's lr itself, from the number of the step that it
+ * makes. NULL: by hand again. */
+largo_status largo_optim_set_schedule(largo_optim *optim, size_t group,
+                                      const largo_schedule *schedule);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif /* LARGO_H */
