@@ -206,6 +206,8 @@ typedef enum largo_non_finite {
 /* Hyper-parameters, named as the papers and PyTorch name them. They are double because
  * 1 - (float)0.999 is off by 1.3e-5 of itself, and that error would enter every second moment.
  *
+ * "Finite" means finite as a float too.
+ *
  * largo_hyper_init fills in the defaults of the algorithm. Fields that an algorithm does not use
  * are NaN (numbers) or 0 (enums); giving one of them a value makes the step fail with
  * LARGO_ERR_ARGUMENT, so that a momentum set on AdamW is an error and not a surprise. The table of
@@ -228,18 +230,19 @@ typedef struct largo_hyper {
     double beta3;          /* [0, 1)  CAME */
     double momentum;       /* [0, 1)  SGD */
     double dampening;      /* [0, 1]  SGD; acts from the second step on */
-    double eps;            /* > 0, finite */
-    double eps2;           /* > 0, finite  CAME */
+    double eps;            /* >= 2^-126, finite */
+    double eps2;           /* >= 2^-126, finite  CAME */
     double weight_decay;   /* >= 0, finite; decoupled. SGD and LAMB with l2 add it to the gradient */
-    double clip_threshold; /* > 0     CAME: bound on the RMS of the update */
+    double clip_threshold; /* >= 2^-126  CAME: bound on the RMS of the update */
 
     double weight_norm_min; /* LAMB: the weight norm is clamped to [min, max] in the ratio; */
     double weight_norm_max; /*   0 <= min <= max; defaults 0 and infinity */
     double trust_ratio_min; /* LAMB: the ratio is clamped to [min, max]; */
     double trust_ratio_max; /*   0 <= min <= 1 <= max; defaults 0 and infinity */
 
-    double grad_scale;    /* > 0, finite: gradients are multiplied by it first, e.g. 1 / loss_scale */
-    double max_grad_norm; /* > 0: gradients are scaled so that their Euclidean norm over all tensors
+    double grad_scale;    /* >= 2^-126, finite: gradients are multiplied by it first, as by
+                             1 / loss_scale */
+    double max_grad_norm; /* >= 2^-126: gradients are scaled so that their Euclidean norm over all tensors
                              of the call, after grad_scale, is at most this; infinity (default): off */
 } largo_hyper;
 

@@ -120,7 +120,7 @@ bool gradients_agree(void)
     printf("loss     %.7f, in double %.7f\n", loss, exact);
     bool good = fabs(loss - exact) <= 1e-6 * exact;
     for (int l = 0; l < MODEL_LAYERS; l++) {
-        char name[16];
+        char name[24];
         const int out = model.size[l + 1];
         snprintf(name, sizeof name, "weight%d", l + 1);
         good &= array_agrees(name, &model, &batch, model.weight[l], model.weight_grad[l],

@@ -1,0 +1,42 @@
+/* canon.h - the one order in which largo sums; docs/determinism.md says it in prose.
+ *
+ * A segment is cut into chunks of consecutive elements. Inside a chunk element i is squared and
+ * added by fmaf to float32 lane i mod LANES; lanes are widened and added by a halving tree in
+ * double. A matrix is cut into tiles: there a row sums in LANES lanes (column mod LANES) and the
+ * tree, and a column is a lane of at most TILE_ROWS terms. Super tiles bound what a rank must hold
+ * for its results to be those of one process. All numbers depend on shapes only.
+ */
+#ifndef LARGO_CORE_CANON_H
+#define LARGO_CORE_CANON_H
+
+#include "lang.h"
+
+enum {
+    LARGO__LANES = 128, /* a CUDA warp of float4, or eight zmm registers */
+    LARGO__CHUNK = 4096,
+    LARGO__TILE_ROWS = 32,
+    LARGO__TILE_COLS = 4096,
+    LARGO__SUPER_ROWS = 256
+};
+
+/* Squares of floats under- and overflow in float32. A sum outside this range, or not finite, is
+ * made again in double, from the squares exactly. */
+#define LARGO__LOOK_LOW 0x1p-80
+#define LARGO__LOOK_HIGH 0x1p100
+
+LARGO_FN int largo__needs_second_look(double sum)
+{
+    return !(sum >= LARGO__LOOK_LOW && sum <= LARGO__LOOK_HIGH);
+}
+
+/* The halving tree. Lanes from `used` on must be +0; they are skipped, which changes nothing. */
+LARGO_FN double largo__tree(double lane[LARGO__LANES], int used)
+{
+    for (int w = LARGO__LANES / 2; w; w /= 2) {
+        if (w >= used) continue;
+        for (int l = 0; l < w; l++) lane[l] += lane[l + w];
+    }
+    return lane[0];
+}
+
+#endif

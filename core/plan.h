@@ -1,0 +1,92 @@
+/* plan.h - what a step is made of, between optim/ (which makes plans) and a backend (which carries
+ * them out). A plan holds pointers and shapes, checked; constants are filled in for each step.
+ */
+#ifndef LARGO_CORE_PLAN_H
+#define LARGO_CORE_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "largo.h"
+#include "../optim/elem.h"
+
+enum { LARGO__MAX_PASSES = 4, LARGO__MAX_TERMS = 2, LARGO__MAX_STATE = 5 };
+
+/* A finished line: one row or one column. Returns its factor. */
+typedef float largo__line_fn(double sum, double count, const largo__d *d, float *state);
+typedef void largo__matrix_fn(double mean, float seg[2]);
+typedef void largo__segment_fn(const double sum[2], double count, const largo__d *d, float seg[2]);
+
+/* One PASS row with its FINISH row. */
+typedef struct largo__pass {
+    int row; /* LARGO__ROW_*: which kernel */
+    int reads, writes, op, scope, terms;
+    largo__line_fn *line;
+    int row_slot, col_slot; /* state that `line` averages into */
+    largo__matrix_fn *matrix;
+    largo__segment_fn *segment;
+} largo__pass;
+
+typedef struct largo__family {
+    const char *name;
+    largo_algo algo;
+    int is_matrix; /* its passes see rows and columns */
+    const struct largo__family *kept; /* same bits, keeps the direction in U; or NULL */
+    largo__pass pass[LARGO__MAX_PASSES];
+    const char *slot_name[LARGO__MAX_STATE];
+    int slot_shape[LARGO__MAX_STATE]; /* LARGO__LIKE ... */
+} largo__family;
+
+int largo__passes(const largo__family *family); /* how many it has */
+int largo__slots(const largo__family *family);
+
+enum { LARGO__LIKE = 1, LARGO__ROWS_OF = 2, LARGO__COLS_OF = 3 };
+
+/* One segment of one parameter: the unit that has statistics of its own. Never empty. */
+typedef struct largo__unit {
+    const largo__family *family;
+    float *p, *g;
+    float *state[LARGO__MAX_STATE];
+    int64_t n;                    /* elements */
+    int64_t matrices, rows, cols; /* matrices * rows * cols = n where the family is_matrix; else 0 */
+    uint32_t constants;           /* index into plan.constants; set for each step */
+    uint32_t group;
+    uint32_t grad_scratch; /* g may be overwritten */
+    uint32_t param;        /* counted over all groups */
+    int64_t first;         /* of this segment, in elements of the parameter */
+} largo__unit;
+
+typedef struct largo__constants {
+    largo__k k;
+    largo__d d;
+    uint32_t group;
+} largo__constants;
+
+/* What the scan needs to know of a group. */
+typedef struct largo__group_scan {
+    largo_non_finite non_finite;
+    double grad_scale, max_grad_norm;
+    double limit; /* |g| grad_scale must stay below it */
+    double clip;  /* out */
+} largo__group_scan;
+
+typedef struct largo__plan {
+    size_t units, groups;
+    largo__unit *unit;
+    largo__group_scan *group;
+    largo__constants *constants; /* room for one per unit */
+    size_t n_constants;
+    int scan; /* this step reads all gradients first */
+    void *backend; /* the backend's own schedule */
+} largo__plan;
+
+/* The outcome of one step, as the backend found it. */
+typedef struct largo__result {
+    int bad;        /* a gradient is not finite or too large, and a policy says stop */
+    int error;      /* that policy is ERROR */
+    size_t bad_unit;
+    int64_t bad_element; /* in the unit */
+    float bad_value;
+    double grad_norm;
+} largo__result;
+
+#endif

@@ -1,0 +1,297 @@
+/* kernels.c - every pass of every optimizer, for one instruction set. The build compiles this file
+ * once for each with -DLARGO_ISA=<name> and its flags; nothing here names an instruction.
+ *
+ * The loops take the element functions as arguments and are always inlined, so each row of algos.def
+ * becomes one loop that the compiler vectorizes. Bodies are real functions: a debugger can enter.
+ */
+#include <string.h>
+#include "kernels.h"
+#include "../optim/all.h"
+
+enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK };
+
+/* Streams at the element that a loop is at. No restrict: u may be g. */
+typedef struct streams {
+    float *p, *m, *v, *u;
+    const float *g, *col;
+    float row;
+    double scale;
+} streams;
+
+LARGO_FN largo__elem load(const streams *s, int reads, int scaled, int64_t i)
+{
+    largo__elem x = {0};
+    if (reads & LARGO__P) x.p = s->p[i];
+    if (reads & LARGO__G) x.g = scaled ? (float)((double)s->g[i] * s->scale) : s->g[i];
+    if (reads & LARGO__M) x.m = s->m[i];
+    if (reads & LARGO__V) x.v = s->v[i];
+    if (reads & LARGO__U) x.u = s->u[i];
+    if (reads & LARGO__RC) {
+        x.row = s->row;
+        x.col = s->col[i];
+    }
+    return x;
+}
+
+LARGO_FN void store(const streams *s, int writes, const largo__elem *x, int64_t i)
+{
+    if (writes & LARGO__P) s->p[i] = x->p;
+    if (writes & LARGO__M) s->m[i] = x->m;
+    if (writes & LARGO__V) s->v[i] = x->v;
+    if (writes & LARGO__U) s->u[i] = x->u;
+}
+
+LARGO_FN int32_t magnitude_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+/* The row of algos.def, as compile-time constants. */
+typedef struct row {
+    largo__update_fn *update;
+    largo__term_fn *term[2];
+    int reads, writes, op, scope, terms;
+} row;
+
+/* Lanes of one chunk or one row of a tile. */
+typedef struct lanes {
+    float sum[2][LANES];
+    int32_t max[2][LANES];
+} lanes;
+
+/* Add term t of one element to its lane. t is a constant wherever this is inlined: compilers follow
+ * a function pointer out of a constant struct only at a constant index, so no loop runs over t. */
+LARGO_FN void add_term(const row *r, int t, const largo__elem *x, const largo__k *k, lanes *acc,
+                       int l, float *col_sum)
+{
+    const float y = r->term[t](x, k);
+    if (r->op & LARGO__SUMSQ) acc->sum[t][l] = fmaf(y, y, acc->sum[t][l]);
+    if (col_sum) col_sum[l] = fmaf(y, y, col_sum[l]);
+    if (r->op & LARGO__MAX) {
+        const int32_t bits = magnitude_bits(y);
+        acc->max[t][l] = bits > acc->max[t][l] ? bits : acc->max[t][l];
+    }
+}
+
+/* n <= LANES elements, one for each lane. */
+LARGO_FN void block(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at, int n,
+                    lanes *acc, float *col_sum)
+{
+    LARGO_IVDEP
+    for (int l = 0; l < n; l++) {
+        largo__elem x = load(s, r->reads, scaled, at + l);
+        r->update(&x, k);
+        store(s, r->writes, &x, at + l);
+        if (r->terms > 0) add_term(r, 0, &x, k, acc, l, col_sum);
+        if (r->terms > 1) add_term(r, 1, &x, k, acc, l, NULL);
+    }
+}
+
+/* What the streams hold after the update. */
+LARGO_FN int after(const row *r)
+{
+    return r->reads | r->writes;
+}
+
+/* Squares under- or overflowed, or all terms are zero: look again, in double, in the same order. */
+LARGO_FN double second_look(const row *r, int t, int scaled, const streams *s, const largo__k *k,
+                            int64_t at, int64_t n)
+{
+    double lane[LANES] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        const largo__elem x = load(s, after(r), scaled, at + i);
+        const double y = (double)r->term[t](&x, k);
+        lane[i % LANES] += y * y;
+    }
+    return largo__tree(lane, LANES);
+}
+
+/* Zero chunks are common (embeddings, zero initialisation): cheaper to find than to sum. */
+LARGO_FN int all_zero(const row *r, int t, int scaled, const streams *s, const largo__k *k,
+                      int64_t at, int64_t n)
+{
+    int32_t any = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const largo__elem x = load(s, after(r), scaled, at + i);
+        any |= magnitude_bits(r->term[t](&x, k));
+    }
+    return any == 0;
+}
+
+/* Lanes of n elements from `at` on to one double. */
+LARGO_FN double finish_lanes(const row *r, int t, int scaled, const streams *s, const largo__k *k,
+                             int64_t at, int64_t n, const lanes *acc)
+{
+    double lane[LANES];
+    for (int l = 0; l < LANES; l++) lane[l] = (double)acc->sum[t][l];
+    const double sum = largo__tree(lane, n < LANES ? (int)n : LANES);
+    if (!largo__needs_second_look(sum)) return sum;
+    if (sum == 0.0 && all_zero(r, t, scaled, s, k, at, n)) return 0.0;
+    return second_look(r, t, scaled, s, k, at, n);
+}
+
+LARGO_FN void finish_term(const row *r, int t, int scaled, const streams *s, const largo__k *k,
+                          int64_t at, int64_t n, const lanes *acc, largo__span *span, double *sum)
+{
+    if (r->op & LARGO__SUMSQ) sum[t] = finish_lanes(r, t, scaled, s, k, at, n, acc);
+    if (!(r->op & LARGO__MAX)) return;
+    for (int l = 0; l < LANES; l++)
+        if ((uint32_t)acc->max[t][l] > span->max[t]) span->max[t] = (uint32_t)acc->max[t][l];
+}
+
+LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
+                    int64_t n, largo__span *span, double *sum)
+{
+    lanes acc;
+    if (r->op) memset(&acc, 0, sizeof acc);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) block(r, scaled, s, k, at + i, LANES, &acc, NULL);
+    if (i < n) block(r, scaled, s, k, at + i, (int)(n - i), &acc, NULL);
+    if (r->terms > 0) finish_term(r, 0, scaled, s, k, at, n, &acc, span, sum);
+    if (r->terms > 1) finish_term(r, 1, scaled, s, k, at, n, &acc, span, sum);
+}
+
+LARGO_FN void run_span(const row *r, int scaled, largo__span *span, const largo__k *given)
+{
+    const largo__k k = *given;
+    const streams s = {span->p, span->m, span->v, span->u, span->g, NULL, 0.0f, k.grad_scale};
+    if (!r->op) { /* no statistics, no order to keep */
+        LARGO_IVDEP
+        for (int64_t i = 0; i < span->n; i++) {
+            largo__elem x = load(&s, r->reads, scaled, i);
+            r->update(&x, &k);
+            store(&s, r->writes, &x, i);
+        }
+        return;
+    }
+    double *sum = span->sum;
+    for (int64_t at = 0; at < span->n; at += CHUNK, sum += 2)
+        chunk(r, scaled, &s, &k, at, span->n - at < CHUNK ? span->n - at : CHUNK, span, sum);
+}
+
+/* One row of a tile; returns its sum. */
+LARGO_FN double tile_row(const row *r, int scaled, const streams *s, const largo__k *k, int64_t n,
+                         float *col_sum)
+{
+    lanes acc;
+    if (r->op) memset(&acc, 0, sizeof acc);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        block(r, scaled, s, k, i, LANES, &acc, col_sum ? col_sum + i : NULL);
+    if (i < n) block(r, scaled, s, k, i, (int)(n - i), &acc, col_sum ? col_sum + i : NULL);
+    return r->op ? finish_lanes(r, 0, scaled, s, k, 0, n, &acc) : 0.0;
+}
+
+/* The streams of a tile from (row, col) on. */
+LARGO_FN streams tile_streams(const row *r, const largo__tile *tile, const largo__k *k, int64_t i,
+                              int64_t j)
+{
+    const int64_t at = i * tile->cols + j;
+    const int used = after(r);
+    streams s = {0};
+    if (used & LARGO__P) s.p = tile->p + at;
+    if (used & LARGO__G) s.g = tile->g + at;
+    if (used & LARGO__M) s.m = tile->m + at;
+    if (used & LARGO__V) s.v = tile->v + at;
+    if (used & LARGO__U) s.u = tile->u + at;
+    if (used & LARGO__RC) {
+        s.row = tile->row[i];
+        s.col = tile->col + j;
+    }
+    s.scale = k->grad_scale;
+    return s;
+}
+
+/* A column of at most TILE_ROWS terms, from its lane. */
+LARGO_FN double tile_column(const row *r, int scaled, const largo__tile *tile, const largo__k *k,
+                            int64_t row0, int64_t rows, int64_t col, float lane)
+{
+    if (!largo__needs_second_look((double)lane)) return (double)lane;
+    double sum = 0.0;
+    for (int64_t i = row0; i < row0 + rows; i++) {
+        const streams s = tile_streams(r, tile, k, i, col);
+        const largo__elem x = load(&s, after(r), scaled, 0);
+        const double y = (double)r->term[0](&x, k);
+        sum += y * y;
+    }
+    return sum;
+}
+
+LARGO_FN void run_tile(const row *r, int scaled, const largo__tile *tile, const largo__k *given)
+{
+    const largo__k k = *given;
+    const int by_line = r->scope == LARGO__ROW_COL;
+    float lane[LARGO__TILE_COLS];
+    for (int64_t row0 = 0; row0 < tile->rows; row0 += LARGO__TILE_ROWS) {
+        const int64_t left = tile->rows - row0;
+        const int64_t rows = left < LARGO__TILE_ROWS ? left : LARGO__TILE_ROWS;
+        double strip = 0.0;
+        for (int64_t col0 = 0; col0 < tile->cols; col0 += LARGO__TILE_COLS) {
+            const int64_t right = tile->cols - col0;
+            const int64_t cols = right < LARGO__TILE_COLS ? right : LARGO__TILE_COLS;
+            if (by_line) memset(lane, 0, (size_t)cols * sizeof *lane);
+            for (int64_t i = row0; i < row0 + rows; i++) {
+                const streams s = tile_streams(r, tile, &k, i, col0);
+                const double sum = tile_row(r, scaled, &s, &k, cols, by_line ? lane : NULL);
+                if (by_line)
+                    tile->row_sum[i] = col0 ? tile->row_sum[i] + sum : sum;
+                else
+                    strip += sum;
+            }
+            for (int64_t j = 0; by_line && j < cols; j++) {
+                const double sum =
+                    tile_column(r, scaled, tile, &k, row0, rows, col0 + j, lane[j]);
+                tile->col_sum[col0 + j] = row0 ? tile->col_sum[col0 + j] + sum : sum;
+            }
+        }
+        if (r->op && !by_line) tile->strip_sum[row0 / LARGO__TILE_ROWS] = strip;
+    }
+}
+
+/* A gradient factor of exactly 1, the common case, costs nothing; others round once from double. */
+#define SUMSQ LARGO__SUMSQ
+#define SUMSQ_MAX LARGO__SUMSQ_MAX
+#define NO_OP LARGO__NO_OP
+#define SEGMENT LARGO__SEGMENT
+#define ROW_COL LARGO__ROW_COL
+#define NO_SCOPE LARGO__NO_SCOPE
+#define NAME__(family, n, isa) largo__##family##_pass##n##_##isa
+#define NAME_(family, n, isa) NAME__(family, n, isa)
+#define NAME(family, n) NAME_(family, n, LARGO_ISA)
+
+/* Both shapes are stamped for every row; the one that its family does not use is never called and
+ * dropped, being static and unreferenced. */
+enum { FLAT = 0, MATRIX = 1 };
+enum {
+#define FAMILY(id, algo, rank, kept) RANK_##id = rank,
+#include "../optim/algos.def"
+};
+
+#define PASS(family, n, update, reads, writes, op, scope, terms, term0, term1)                     \
+    static const row row_##family##_##n = {update, {term0, term1}, reads, writes, op, scope, terms};\
+    static void NAME(span_##family, n)(largo__span *span, const largo__k *k)                       \
+    {                                                                                              \
+        if (!((reads)&LARGO__G) || k->grad_scale == 1.0)                                           \
+            run_span(&row_##family##_##n, 0, span, k);                                             \
+        else                                                                                       \
+            run_span(&row_##family##_##n, 1, span, k);                                             \
+    }                                                                                              \
+    static void NAME(tile_##family, n)(const largo__tile *tile, const largo__k *k)                 \
+    {                                                                                              \
+        if (!((reads)&LARGO__G) || k->grad_scale == 1.0)                                           \
+            run_tile(&row_##family##_##n, 0, tile, k);                                             \
+        else                                                                                       \
+            run_tile(&row_##family##_##n, 1, tile, k);                                             \
+    }
+#include "../optim/algos.def"
+
+#define TABLE_(isa) largo__kernels_##isa
+#define TABLE(isa) TABLE_(isa)
+const largo__kernel TABLE(LARGO_ISA)[LARGO__ROWS] = {
+#define PASS(family, n, ...)                                                                       \
+    [LARGO__ROW_##family##_##n] = {(int)RANK_##family == (int)FLAT ? NAME(span_##family, n) : NULL,          \
+                                   (int)RANK_##family == (int)MATRIX ? NAME(tile_##family, n) : NULL},
+#include "../optim/algos.def"
+};

@@ -1,0 +1,437 @@
+/* layout.c - lists of work for every phase and thread; see layout.h.
+ *
+ * The builder runs twice over the same code: once to count, with no memory behind it, and once to
+ * fill.
+ */
+#include <string.h>
+#include "layout.h"
+
+typedef struct builder {
+    const largo__plan *plan;
+    largo__layout *layout; /* its arrays are NULL while counting */
+    size_t threads, items, lists;
+    size_t cache;
+    size_t kept; /* elements of the direction that a thread keeps, the most of any wave */
+} builder;
+
+/* ---- classes of units ---- */
+
+static int is_small(const largo__unit *unit)
+{
+    return unit->n <= LARGO__SMALL;
+}
+
+static int is_stream(const largo__unit *unit)
+{
+    return !is_small(unit) && !unit->family->is_matrix && largo__passes(unit->family) == 1;
+}
+
+static int is_wave(const largo__unit *unit)
+{
+    return !is_small(unit) && !unit->family->is_matrix && largo__passes(unit->family) > 1;
+}
+
+static int is_matrix(const largo__unit *unit)
+{
+    return !is_small(unit) && unit->family->is_matrix;
+}
+
+static int is_any(const largo__unit *unit)
+{
+    (void)unit;
+    return 1;
+}
+
+typedef int class_fn(const largo__unit *unit);
+
+int64_t largo__super_tiles(const largo__unit *unit)
+{
+    return (unit->rows + LARGO__SUPER_ROWS - 1) / LARGO__SUPER_ROWS;
+}
+
+/* ---- emitting ---- */
+
+static void emit(builder *b, largo__item item)
+{
+    if (b->layout->item) b->layout->item[b->items] = item;
+    b->items++;
+}
+
+/* The next list, of (phase, thread) in order, begins here. */
+static void begin_list(builder *b)
+{
+    if (b->layout->first) b->layout->first[b->lists] = b->items;
+    b->lists++;
+}
+
+/* Elements of the units of a class in [from, to). */
+static int64_t elements(const builder *b, size_t from, size_t to, class_fn *is_class)
+{
+    int64_t n = 0;
+    for (size_t u = from; u < to; u++)
+        if (is_class(&b->plan->unit[u])) n += b->plan->unit[u].n;
+    return n;
+}
+
+/* Boundary t of `threads` equal parts of n, without overflow of n * t. */
+static int64_t boundary(int64_t n, size_t t, size_t threads)
+{
+    const int64_t parts = (int64_t)threads, i = (int64_t)t;
+    return n / parts * i + n % parts * i / parts;
+}
+
+/* Place x in a unit that begins at `start`, cut to a multiple of `grain`. */
+static int64_t cut(int64_t x, int64_t start, int64_t n, int64_t grain)
+{
+    const int64_t at = x - start;
+    if (at <= 0) return 0;
+    return at >= n ? n : at / grain * grain;
+}
+
+/* Thread t's part of the units of a class, by elements, in spans of whole chunks. */
+static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *is_class,
+                       largo__item_kind kind, int pass, int kept)
+{
+    const int64_t total = elements(b, from, to, is_class);
+    const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
+    int64_t start = 0;
+    size_t used = 0;
+    for (size_t u = from; u < to && start < high; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (!is_class(unit)) continue;
+        largo__item item = {kind, pass, u, cut(low, start, unit->n, LARGO__CHUNK),
+                            cut(high, start, unit->n, LARGO__CHUNK), NULL};
+        start += unit->n;
+        if (item.begin == item.end) continue;
+        if (kept && !unit->grad_scratch) {
+            if (b->layout->scratch) item.u = b->layout->scratch[t].u + used;
+            used += (size_t)(item.end - item.begin + 15) / 16 * 16;
+        }
+        emit(b, item);
+    }
+    if (used > b->kept) b->kept = used;
+}
+
+/* Thread t's small units. A unit costs about as much as this many elements before its first. */
+static void emit_whole(builder *b, size_t t)
+{
+    enum { OVERHEAD = 128 };
+    int64_t total = 0, start = 0;
+    for (size_t u = 0; u < b->plan->units; u++)
+        if (is_small(&b->plan->unit[u])) total += b->plan->unit[u].n + OVERHEAD;
+    const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
+    for (size_t u = 0; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (!is_small(unit)) continue;
+        const largo__item item = {LARGO__ITEM_WHOLE, 0, u, 0, unit->n, NULL};
+        if (start >= low && start < high) emit(b, item);
+        start += unit->n + OVERHEAD;
+    }
+}
+
+/* ---- waves ---- */
+
+/* A wave ends where value and direction of its units no longer fit; a larger unit is a wave of its
+ * own. */
+static size_t wave_end(const builder *b, size_t from)
+{
+    const size_t room = b->cache / 8; /* elements: p and u */
+    size_t used = 0, u = from;
+    for (; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (!is_wave(unit)) continue;
+        if (used && used + (size_t)unit->n > room) break;
+        used += (size_t)unit->n;
+    }
+    return u;
+}
+
+/* Is the direction kept between the passes of these units? */
+static int wave_keeps(const builder *b, size_t from, size_t to)
+{
+    return (size_t)elements(b, from, to, is_wave) <= b->cache / 8;
+}
+
+static void set_wave_families(builder *b)
+{
+    for (size_t from = 0; from < b->plan->units; from = wave_end(b, from)) {
+        const size_t to = wave_end(b, from);
+        const int keeps = wave_keeps(b, from, to);
+        for (size_t u = from; u < to; u++) {
+            const largo__unit *unit = &b->plan->unit[u];
+            if (!is_wave(unit) || !unit->family->kept || !(keeps || unit->grad_scratch)) continue;
+            b->layout->work[u].family = unit->family->kept;
+        }
+    }
+}
+
+/* Phase by phase: the last pass of the wave before and the first of this one share a phase. */
+static void emit_waves(builder *b)
+{
+    size_t before = 0, from = 0, passes = 1;
+    int keeps_before = 0, first = 1;
+    for (size_t u = 0; u < b->plan->units; u++)
+        if (is_wave(&b->plan->unit[u]) && (size_t)largo__passes(b->plan->unit[u].family) > passes)
+            passes = (size_t)largo__passes(b->plan->unit[u].family);
+    const int last = (int)passes - 1;
+    while (1) {
+        const size_t to = wave_end(b, from);
+        const int keeps = wave_keeps(b, from, to);
+        for (int pass = 0; pass < (last > 0 ? last : 1); pass++)
+            for (size_t t = 0; t < b->threads; t++) {
+                begin_list(b);
+                if (first && pass == 0) {
+                    emit_whole(b, t);
+                    emit_spans(b, t, 0, b->plan->units, is_stream, LARGO__ITEM_SPAN, 0, 0);
+                }
+                if (pass == 0 && from > before)
+                    emit_spans(b, t, before, from, is_wave, LARGO__ITEM_SPAN, last, keeps_before);
+                emit_spans(b, t, from, to, is_wave, LARGO__ITEM_SPAN, pass, keeps);
+            }
+        first = 0;
+        before = from;
+        keeps_before = keeps;
+        from = to;
+        if (from >= b->plan->units) break;
+    }
+    if (last == 0) return;
+    for (size_t t = 0; t < b->threads; t++) {
+        begin_list(b);
+        emit_spans(b, t, before, from, is_wave, LARGO__ITEM_SPAN, last, keeps_before);
+    }
+}
+
+/* ---- matrices ---- */
+
+/* Place x in a unit that begins at `start`, in super tiles, each an equal share of the unit. */
+static int64_t cut_tiles(int64_t x, int64_t start, const largo__unit *unit)
+{
+    const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
+    const int64_t at = cut(x, start, unit->n, 1) / (unit->n / tiles);
+    return at > tiles || x - start >= unit->n ? tiles : at;
+}
+
+static void emit_tiles(builder *b, size_t t, int pass)
+{
+    const int64_t total = elements(b, 0, b->plan->units, is_matrix);
+    const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
+    int64_t start = 0;
+    for (size_t u = 0; u < b->plan->units && start < high; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (!is_matrix(unit)) continue;
+        const largo__item item = {LARGO__ITEM_TILES, pass, u, cut_tiles(low, start, unit),
+                                  cut_tiles(high, start, unit), NULL};
+        start += unit->n;
+        if (item.begin < item.end && pass < largo__passes(unit->family)) emit(b, item);
+    }
+}
+
+static void emit_part(builder *b, size_t t, largo__item_kind kind, size_t u, int pass, int64_t n)
+{
+    const largo__item item = {kind, pass, u, boundary(n, t, b->threads),
+                              boundary(n, t + 1, b->threads), NULL};
+    if (item.begin < item.end) emit(b, item);
+}
+
+static void emit_lines(builder *b, size_t t, int pass)
+{
+    for (size_t u = 0; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (!is_matrix(unit) || pass >= largo__passes(unit->family)) continue;
+        if (!unit->family->pass[pass].line) continue;
+        if (unit->matrices > 1) {
+            emit_part(b, t, LARGO__ITEM_LINES, u, pass, unit->matrices);
+        } else {
+            emit_part(b, t, LARGO__ITEM_ROWS, u, pass, unit->rows);
+            emit_part(b, t, LARGO__ITEM_COLS, u, pass, unit->cols);
+        }
+    }
+}
+
+static int any_lines(const builder *b, int pass)
+{
+    for (size_t u = 0; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (is_matrix(unit) && pass < largo__passes(unit->family) && unit->family->pass[pass].line)
+            return 1;
+    }
+    return 0;
+}
+
+static void emit_matrices(builder *b)
+{
+    int passes = 0;
+    for (size_t u = 0; u < b->plan->units; u++)
+        if (is_matrix(&b->plan->unit[u]) && largo__passes(b->plan->unit[u].family) > passes)
+            passes = largo__passes(b->plan->unit[u].family);
+    for (int pass = 0; pass < passes; pass++) {
+        for (size_t t = 0; t < b->threads; t++) {
+            begin_list(b);
+            emit_tiles(b, t, pass);
+        }
+        if (!any_lines(b, pass)) continue;
+        for (size_t t = 0; t < b->threads; t++) {
+            begin_list(b);
+            emit_lines(b, t, pass);
+        }
+    }
+}
+
+/* ---- all lists ---- */
+
+static void emit_all(builder *b)
+{
+    b->items = b->lists = 0;
+    for (size_t t = 0; t < b->threads; t++) {
+        begin_list(b);
+        emit_spans(b, t, 0, b->plan->units, is_any, LARGO__ITEM_SCAN, 0, 0);
+    }
+    for (size_t t = 0; t < b->threads; t++) {
+        const largo__item decide = {LARGO__ITEM_DECIDE, 0, 0, 0, 0, NULL};
+        begin_list(b);
+        if (t == 0) emit(b, decide);
+    }
+    b->layout->decide_phase = 1;
+    b->layout->scan_phases = 2;
+    emit_waves(b);
+    emit_matrices(b);
+    if (b->layout->first) b->layout->first[b->lists] = b->items;
+}
+
+/* ---- memory ---- */
+
+/* Where the next array goes; all memory is one block. */
+typedef struct arena {
+    char *base; /* NULL: only measure */
+    size_t used;
+} arena;
+
+static void *take(arena *a, size_t n, size_t size)
+{
+    const size_t at = a->used;
+    a->used = largo__size(largo__size(n, size, 63) / 64, 64, a->used);
+    return a->base ? a->base + at : NULL;
+}
+
+static size_t size_of(int64_t n)
+{
+    return (size_t)n;
+}
+
+static void take_lines(arena *a, const largo__unit *unit, largo__work *work)
+{
+    const size_t rows = size_of(unit->matrices * unit->rows);
+    const size_t cols = size_of(unit->matrices * unit->cols);
+    work->row = take(a, rows, sizeof(float));
+    work->col = take(a, cols, sizeof(float));
+    work->row_sum = take(a, rows, sizeof(double));
+    work->col_sum = take(a, cols * size_of(largo__super_tiles(unit)), sizeof(double));
+    work->mean = take(a, size_of(unit->matrices), sizeof(double));
+}
+
+/* A thread's memory for the largest small unit that has lines. */
+static void take_scratch(arena *a, const builder *b, largo__scratch *scratch, size_t t)
+{
+    enum { STAGGER = 832 }; /* not at the same place in a page as other threads' or tensors */
+    take(a, (t + 1) * STAGGER, 1);
+    int64_t u = 0;
+    largo__unit most = {0};
+    for (size_t i = 0; i < b->plan->units; i++) {
+        const largo__unit *unit = &b->plan->unit[i];
+        if (!is_small(unit)) continue;
+        if (unit->family->kept && unit->n > u) u = unit->n;
+        if (!unit->family->is_matrix) continue;
+        if (unit->matrices * unit->rows > most.rows) most.rows = unit->matrices * unit->rows;
+        const int64_t slots = unit->matrices * unit->cols * largo__super_tiles(unit);
+        if (slots > most.cols) most.cols = slots;
+    }
+    if ((int64_t)b->kept > u) u = (int64_t)b->kept;
+    largo__scratch s = {0};
+    s.u = take(a, size_of(u), sizeof(float));
+    s.lines.row = take(a, size_of(most.rows), sizeof(float));
+    s.lines.col = take(a, size_of(most.cols), sizeof(float));
+    s.lines.row_sum = take(a, size_of(most.rows), sizeof(double));
+    s.lines.col_sum = take(a, size_of(most.cols), sizeof(double));
+    s.lines.mean = take(a, size_of(most.rows), sizeof(double));
+    if (scratch) scratch[t] = s;
+}
+
+static void take_accumulators(arena *a, const builder *b, largo__layout *l)
+{
+    const size_t begin = a->used;
+    l->accumulators = take(a, 0, 1);
+    l->found = take(a, b->plan->groups, sizeof *l->found);
+    for (size_t u = 0; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (is_small(unit) || is_stream(unit)) continue;
+        largo__exact *sum = take(a, 2, sizeof(largo__exact));
+        largo__exact *rows = NULL;
+        if (is_matrix(unit) && unit->matrices == 1)
+            rows = take(a, LARGO__MAX_PASSES, sizeof(largo__exact));
+        if (!l->work) continue;
+        l->work[u].sum = sum;
+        l->work[u].rows = rows;
+    }
+    l->accumulator_bytes = a->used - begin;
+}
+
+static void lay_out(arena *a, builder *b, largo__layout *l)
+{
+    take(a, 1, sizeof *l); /* itself, in front */
+    l->item = take(a, l->items, sizeof *l->item);
+    l->first = take(a, l->phases * l->threads + 1, sizeof *l->first);
+    l->work = take(a, b->plan->units, sizeof *l->work);
+    l->scratch = take(a, l->threads, sizeof *l->scratch);
+    if (l->work) memset(l->work, 0, b->plan->units * sizeof *l->work);
+    take_accumulators(a, b, l);
+    for (size_t u = 0; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (l->work)
+            l->work[u].family = is_small(unit) && unit->family->kept ? unit->family->kept
+                                                                     : unit->family;
+        largo__work ignored;
+        if (is_matrix(unit)) take_lines(a, unit, l->work ? &l->work[u] : &ignored);
+    }
+    for (size_t t = 0; t < l->threads; t++) take_scratch(a, b, l->scratch, t);
+}
+
+/* Fewer threads than there are where there is too little to do. */
+static size_t useful_threads(const builder *b, size_t threads)
+{
+    enum { WORTH = 16384 };
+    int64_t work = 0;
+    for (size_t u = 0; u < b->plan->units; u++) work += b->plan->unit[u].n + 128;
+    const int64_t most = work / WORTH + 1;
+    return (int64_t)threads < most ? threads : (size_t)most;
+}
+
+largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_t threads,
+                                  size_t cache)
+{
+    largo__layout counted = {0};
+    builder b = {plan, &counted, 1, 0, 0, cache, 0};
+    b.threads = counted.threads = useful_threads(&b, threads);
+    emit_all(&b);
+    counted.items = b.items;
+    counted.phases = b.lists / b.threads;
+    arena measure = {NULL, 0};
+    lay_out(&measure, &b, &counted);
+
+    char *block = measure.used == SIZE_MAX ? NULL : largo__host_alloc(ctx, measure.used);
+    if (!block) return NULL;
+    largo__layout *l = (largo__layout *)block;
+    *l = counted;
+    arena real = {block, 0};
+    lay_out(&real, &b, l);
+    l->block = block;
+    l->bytes = measure.used;
+    b.layout = l;
+    set_wave_families(&b);
+    emit_all(&b);
+    return l;
+}
+
+void largo__layout_free(largo_ctx *ctx, largo__layout *layout)
+{
+    if (layout) largo__host_free(ctx, layout->block, layout->bytes);
+}

@@ -1,0 +1,84 @@
+/* layout.h - how the CPU backend spreads a plan over threads and time.
+ *
+ * A step is a row of phases; in each, every thread has a list of items and no item depends on
+ * another one of its phase. Lists depend on shapes and on the number of threads, results do not.
+ *
+ *   small units   one thread makes all passes, without a barrier, the direction kept in its cache
+ *   large units   of one pass: streamed. Of several: in waves, of which the later passes find the
+ *                 direction in the last-level cache; larger than that, it is made again
+ *   matrices      tiles, then rows and columns, pass by pass
+ *
+ * The thread that had an element in one pass has it in the next.
+ */
+#ifndef LARGO_CPU_LAYOUT_H
+#define LARGO_CPU_LAYOUT_H
+
+#include "kernels.h"
+#include "../core/context.h"
+#include "../core/exact.h"
+
+enum { LARGO__SMALL = 32768 }; /* elements of a unit that one thread takes whole */
+
+typedef enum largo__item_kind {
+    LARGO__ITEM_SCAN,  /* elements [begin, end) */
+    LARGO__ITEM_DECIDE,
+    LARGO__ITEM_WHOLE, /* all passes of a small unit */
+    LARGO__ITEM_SPAN,  /* elements [begin, end) of one pass */
+    LARGO__ITEM_TILES, /* super tiles [begin, end) of one pass */
+    LARGO__ITEM_LINES, /* rows and columns of matrices [begin, end), after a pass */
+    LARGO__ITEM_ROWS,  /* rows [begin, end) of the only matrix */
+    LARGO__ITEM_COLS
+} largo__item_kind;
+
+typedef struct largo__item {
+    largo__item_kind kind;
+    int pass;
+    size_t unit;
+    int64_t begin, end;
+    float *u; /* SPAN of a kept family: the direction of element `begin` */
+} largo__item;
+
+/* What a unit needs beyond its tensors. For small units memory comes from the thread. */
+typedef struct largo__work {
+    const largo__family *family; /* the unit's, or its kept twin */
+    float *row, *col;            /* factors */
+    double *row_sum, *col_sum;   /* [rows of all matrices], [super tiles][cols] */
+    double *mean;                /* [matrices], where there are several: of the averaged rows */
+    largo__exact *sum;           /* [2], of the segment */
+    largo__exact *rows;          /* [passes], where there is one matrix: sum of the averaged rows */
+} largo__work;
+
+/* Memory of one thread. */
+typedef struct largo__scratch {
+    float *u;
+    largo__work lines; /* row, col, row_sum, col_sum, mean */
+} largo__scratch;
+
+/* What the scan found in one group. */
+typedef struct largo__found {
+    largo__exact sum;
+    uint32_t max;
+} largo__found;
+
+typedef struct largo__layout {
+    size_t threads, phases, items;
+    largo__item *item;
+    size_t *first;  /* [phases * threads + 1]: of the list of (phase, thread) */
+    largo__work *work;      /* [units] */
+    largo__scratch *scratch; /* [threads] */
+    largo__found *found;    /* [groups], for the scan */
+    void *accumulators;     /* found, and every sum and rows: zeroed before a step */
+    size_t accumulator_bytes;
+    size_t decide_phase, scan_phases; /* a step without a scan begins at phase scan_phases */
+    void *block;
+    size_t bytes;
+} largo__layout;
+
+int64_t largo__super_tiles(const largo__unit *unit); /* of one matrix */
+
+/* NULL: no memory. `cache` is what the last-level cache holds, in bytes. */
+largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_t threads,
+                                  size_t cache);
+void largo__layout_free(largo_ctx *ctx, largo__layout *layout);
+
+#endif

@@ -1,0 +1,360 @@
+/* work.c - what a thread does for each item: calls kernels, adds their statistics exactly, and makes
+ * of them what the next pass needs.
+ *
+ * No thread waits for another inside a phase. Sums meet by integer atomics, so their order is free;
+ * whoever needs a finished statistic in the next phase rounds it itself, all to the same bits.
+ */
+#include <math.h>
+#include <string.h>
+#include "work.h"
+
+/* Statistics of chunks that a kernel hands over at once. */
+enum { BATCH = 64 };
+
+static void merge(largo__exact *into, const largo__exact *part)
+{
+    for (int i = 0; i < LARGO__EXACT_WORDS; i++)
+        if (part->limb[i])
+            (void)__atomic_fetch_add(&into->limb[i], part->limb[i], __ATOMIC_RELAXED);
+}
+
+static void raise_to(uint32_t *max, uint32_t value)
+{
+    uint32_t seen = __atomic_load_n(max, __ATOMIC_RELAXED);
+    while (seen < value && !__atomic_compare_exchange_n(max, &seen, value, 1, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+    }
+}
+
+/* ---- flat units ---- */
+
+static largo__span span_at(const largo__unit *unit, int64_t begin, float *u)
+{
+    largo__span s = {0};
+    s.p = unit->p + begin;
+    s.g = unit->g + begin;
+    s.m = unit->state[0] ? unit->state[0] + begin : NULL;
+    s.v = unit->state[1] ? unit->state[1] + begin : NULL;
+    s.u = u;
+    return s;
+}
+
+/* One pass over [begin, end); u is the direction of element `begin`. Sums are added to sum[terms]. */
+static void pass_span(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
+                      const largo__k *k, int64_t begin, int64_t end, float *u, largo__exact *sum)
+{
+    largo__span_kernel *kernel = run->kernels[pass->row].span;
+    largo__span s = span_at(unit, begin, u);
+    s.n = end - begin;
+    if (!pass->op) {
+        kernel(&s, k);
+        return;
+    }
+    double sums[BATCH][2];
+    for (int64_t at = begin; at < end; at += BATCH * LARGO__CHUNK) {
+        s = span_at(unit, at, u ? u + (at - begin) : NULL);
+        s.n = end - at < BATCH * LARGO__CHUNK ? end - at : BATCH * LARGO__CHUNK;
+        s.sum = &sums[0][0];
+        kernel(&s, k);
+        const int64_t chunks = (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK;
+        for (int64_t c = 0; c < chunks; c++)
+            for (int t = 0; t < pass->terms; t++) largo__exact_add(&sum[t], sums[c][t]);
+    }
+}
+
+/* What the passes before `pass` left for it: seg of the whole segment. */
+static void finish_segment(const largo__unit *unit, const largo__family *family, int pass,
+                           const largo__exact *sum, const largo__d *d, largo__k *k)
+{
+    for (int before = 0; before < pass; before++) {
+        if (!family->pass[before].segment) continue;
+        double rounded[2] = {0.0, 0.0};
+        for (int t = 0; t < family->pass[before].terms; t++)
+            rounded[t] = largo__exact_round(&sum[t]);
+        family->pass[before].segment(rounded, (double)unit->n, d, k->seg);
+    }
+}
+
+static void do_span(const largo__run *run, const largo__item *item)
+{
+    const largo__unit *unit = &run->plan->unit[item->unit];
+    const largo__work *work = &run->layout->work[item->unit];
+    const largo__constants *c = &run->plan->constants[unit->constants];
+    if (item->pass >= largo__passes(work->family)) return;
+    const largo__pass *pass = &work->family->pass[item->pass];
+    largo__k k = c->k;
+    if (work->sum) finish_segment(unit, work->family, item->pass, work->sum, &c->d, &k);
+    float *u = unit->grad_scratch ? unit->g + item->begin : item->u;
+    largo__exact sum[2];
+    if (pass->op)
+        for (int t = 0; t < pass->terms; t++) largo__exact_zero(&sum[t]);
+    pass_span(run, unit, pass, &k, item->begin, item->end, u, sum);
+    if (pass->op)
+        for (int t = 0; t < pass->terms; t++) merge(&work->sum[t], &sum[t]);
+}
+
+/* ---- matrices ---- */
+
+/* seg of one matrix: the segment's, and what the last averaged rows made of it. */
+static void finish_matrix(const largo__unit *unit, const largo__work *work, int pass,
+                          int64_t matrix, const largo__d *d, largo__k *k)
+{
+    finish_segment(unit, work->family, pass, work->sum, d, k);
+    for (int before = pass - 1; before >= 0; before--) {
+        if (!work->family->pass[before].matrix) continue;
+        const double mean = work->rows
+                                ? largo__exact_round(&work->rows[before]) / (double)unit->rows
+                                : work->mean[matrix];
+        work->family->pass[before].matrix(mean, k->seg);
+        return;
+    }
+}
+
+static largo__tile tile_at(const largo__unit *unit, const largo__work *work, int64_t matrix,
+                           int64_t row)
+{
+    const int64_t at = (matrix * unit->rows + row) * unit->cols;
+    largo__tile tile = {0};
+    tile.p = unit->p + at;
+    tile.g = unit->g + at;
+    tile.m = unit->state[0] ? unit->state[0] + at : NULL;
+    tile.rows = unit->rows - row < LARGO__SUPER_ROWS ? unit->rows - row : LARGO__SUPER_ROWS;
+    tile.cols = unit->cols;
+    tile.row = work->row + matrix * unit->rows + row;
+    tile.col = work->col + matrix * unit->cols;
+    tile.row_sum = work->row_sum + matrix * unit->rows + row;
+    return tile;
+}
+
+/* Super tiles [begin, end), counted over all matrices; sums of the segment are added to sum. */
+static void pass_tiles(const largo__run *run, const largo__unit *unit, const largo__work *work,
+                       int pass, const largo__constants *c, int64_t begin, int64_t end,
+                       largo__exact *sum)
+{
+    const largo__pass *row = &work->family->pass[pass];
+    const int64_t per_matrix = largo__super_tiles(unit);
+    double strips[LARGO__SUPER_ROWS / LARGO__TILE_ROWS];
+    largo__k k = c->k;
+    int64_t finished = -1;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t matrix = i / per_matrix;
+        largo__tile tile = tile_at(unit, work, matrix, i % per_matrix * LARGO__SUPER_ROWS);
+        tile.col_sum = work->col_sum + i * unit->cols;
+        tile.strip_sum = strips;
+        if (matrix != finished) finish_matrix(unit, work, pass, matrix, &c->d, &k);
+        finished = matrix;
+        run->kernels[row->row].tile(&tile, &k);
+        if (!row->op || row->scope != LARGO__SEGMENT) continue;
+        const int64_t n = (tile.rows + LARGO__TILE_ROWS - 1) / LARGO__TILE_ROWS;
+        for (int64_t s = 0; s < n; s++) largo__exact_add(sum, strips[s]);
+    }
+}
+
+/* Rows [begin, end) over all matrices: averages, factors; the averages are added to `sum`. */
+static void finish_rows(const largo__unit *unit, const largo__work *work, int pass,
+                        const largo__d *d, int64_t begin, int64_t end, largo__exact *sum)
+{
+    const largo__pass *row = &work->family->pass[pass];
+    float *state = unit->state[row->row_slot];
+    for (int64_t i = begin; i < end; i++) {
+        work->row[i] = row->line(work->row_sum[i], (double)unit->cols, d, &state[i]);
+        largo__exact_add(sum, (double)state[i]);
+    }
+}
+
+/* Columns [begin, end) of one matrix: super tiles in order. */
+static void finish_cols(const largo__unit *unit, const largo__work *work, int pass,
+                        const largo__d *d, int64_t matrix, int64_t begin, int64_t end)
+{
+    const largo__pass *row = &work->family->pass[pass];
+    const int64_t tiles = largo__super_tiles(unit), first = matrix * unit->cols;
+    const double *slots = work->col_sum + matrix * tiles * unit->cols;
+    float *state = unit->state[row->col_slot];
+    for (int64_t j = begin; j < end; j++) {
+        double sum = slots[j];
+        for (int64_t s = 1; s < tiles; s++) sum += slots[s * unit->cols + j];
+        work->col[first + j] = row->line(sum, (double)unit->rows, d, &state[first + j]);
+    }
+}
+
+static void finish_lines(const largo__unit *unit, const largo__work *work, int pass,
+                         const largo__d *d, int64_t begin, int64_t end)
+{
+    for (int64_t matrix = begin; matrix < end; matrix++) {
+        largo__exact sum;
+        largo__exact_zero(&sum);
+        finish_rows(unit, work, pass, d, matrix * unit->rows, (matrix + 1) * unit->rows, &sum);
+        finish_cols(unit, work, pass, d, matrix, 0, unit->cols);
+        work->mean[matrix] = largo__exact_round(&sum) / (double)unit->rows;
+    }
+}
+
+static void do_matrix(const largo__run *run, const largo__item *item)
+{
+    const largo__unit *unit = &run->plan->unit[item->unit];
+    const largo__work *work = &run->layout->work[item->unit];
+    const largo__constants *c = &run->plan->constants[unit->constants];
+    largo__exact sum;
+    largo__exact_zero(&sum);
+    switch (item->kind) {
+    case LARGO__ITEM_TILES:
+        pass_tiles(run, unit, work, item->pass, c, item->begin, item->end, &sum);
+        merge(work->sum, &sum);
+        break;
+    case LARGO__ITEM_LINES:
+        finish_lines(unit, work, item->pass, &c->d, item->begin, item->end);
+        break;
+    case LARGO__ITEM_ROWS:
+        finish_rows(unit, work, item->pass, &c->d, item->begin, item->end, &sum);
+        merge(&work->rows[item->pass], &sum);
+        break;
+    default: finish_cols(unit, work, item->pass, &c->d, 0, item->begin, item->end);
+    }
+}
+
+/* ---- small units ---- */
+
+static void whole_flat(const largo__run *run, const largo__unit *unit, const largo__family *family,
+                       const largo__constants *c, float *scratch)
+{
+    const int passes = largo__passes(family);
+    float *u = unit->grad_scratch ? unit->g : scratch;
+    largo__exact sum[2];
+    if (family->pass[0].op)
+        for (int t = 0; t < family->pass[0].terms; t++) largo__exact_zero(&sum[t]);
+    largo__k k = c->k;
+    for (int pass = 0; pass < passes; pass++) {
+        if (pass) finish_segment(unit, family, pass, sum, &c->d, &k);
+        pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, sum);
+    }
+}
+
+static void whole_matrix(const largo__run *run, const largo__unit *unit,
+                         const largo__constants *c, const largo__scratch *scratch)
+{
+    largo__work work = scratch->lines;
+    largo__exact sum[2];
+    largo__exact_zero(&sum[0]);
+    largo__exact_zero(&sum[1]);
+    work.family = unit->family;
+    work.sum = sum;
+    const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
+    for (int pass = 0; pass < largo__passes(unit->family); pass++) {
+        pass_tiles(run, unit, &work, pass, c, 0, tiles, &sum[0]);
+        if (unit->family->pass[pass].line)
+            finish_lines(unit, &work, pass, &c->d, 0, unit->matrices);
+    }
+}
+
+static void do_whole(const largo__run *run, const largo__item *item, size_t thread)
+{
+    const largo__unit *unit = &run->plan->unit[item->unit];
+    const largo__constants *c = &run->plan->constants[unit->constants];
+    const largo__scratch *scratch = &run->layout->scratch[thread];
+    if (unit->family->is_matrix)
+        whole_matrix(run, unit, c, scratch);
+    else
+        whole_flat(run, unit, run->layout->work[item->unit].family, c, scratch->u);
+}
+
+/* ---- the scan ---- */
+
+static void do_scan(const largo__run *run, const largo__item *item)
+{
+    static const largo__pass pass = {LARGO__ROW_scan_0, LARGO__G, 0, LARGO__SUMSQ_MAX,
+                                     LARGO__SEGMENT, 1, 0, 0, 0, 0, 0};
+    const largo__unit *unit = &run->plan->unit[item->unit];
+    largo__found *found = &run->layout->found[unit->group];
+    largo__span_kernel *kernel = run->kernels[pass.row].span;
+    largo__k k = {0};
+    k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
+    largo__exact sum;
+    largo__exact_zero(&sum);
+    double sums[BATCH][2];
+    uint32_t max = 0;
+    for (int64_t at = item->begin; at < item->end; at += BATCH * LARGO__CHUNK) {
+        largo__span s = span_at(unit, at, NULL);
+        s.n = item->end - at < BATCH * LARGO__CHUNK ? item->end - at : BATCH * LARGO__CHUNK;
+        s.sum = &sums[0][0];
+        kernel(&s, &k);
+        for (int64_t c = 0; c < (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK; c++)
+            largo__exact_add(&sum, sums[c][0]);
+        if (s.max[0] > max) max = s.max[0];
+    }
+    merge(&found->sum, &sum);
+    raise_to(&found->max, max);
+}
+
+static double magnitude(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+static int too_large(const largo__group_scan *group, double magnitude_of_g)
+{
+    return !(magnitude_of_g * group->grad_scale < group->limit); /* NaN is too large */
+}
+
+/* The first such value of a group whose policy minds it. Only ever runs when there is one. */
+LARGO_COLD static void find_bad(largo__run *run)
+{
+    for (size_t u = 0; u < run->plan->units; u++) {
+        const largo__unit *unit = &run->plan->unit[u];
+        const largo__group_scan *group = &run->plan->group[unit->group];
+        if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
+        for (int64_t i = 0; i < unit->n; i++) {
+            if (!too_large(group, fabs((double)unit->g[i]))) continue;
+            run->result->bad_unit = u;
+            run->result->bad_element = i;
+            run->result->bad_value = unit->g[i];
+            return;
+        }
+    }
+}
+
+/* One thread: is there a step, what is the norm, how much must be clipped? */
+static void do_decide(largo__run *run)
+{
+    largo__plan *plan = run->plan;
+    double squares = 0.0;
+    for (size_t g = 0; g < plan->groups; g++) {
+        const largo__group_scan *group = &plan->group[g];
+        const largo__found *found = &run->layout->found[g];
+        squares += group->grad_scale * group->grad_scale * largo__exact_round(&found->sum);
+        if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
+        if (!too_large(group, magnitude(found->max))) continue;
+        run->result->bad = 1;
+        run->result->error |= group->non_finite == LARGO_NON_FINITE_ERROR;
+    }
+    run->result->grad_norm = sqrt(squares);
+    if (run->result->bad) {
+        find_bad(run);
+        run->stop = 1;
+        return;
+    }
+    for (size_t g = 0; g < plan->groups; g++) {
+        largo__group_scan *group = &plan->group[g];
+        const double norm = run->result->grad_norm;
+        group->clip = norm > group->max_grad_norm ? group->max_grad_norm / norm : 1.0;
+    }
+    for (size_t i = 0; i < plan->n_constants; i++)
+        plan->constants[i].k.grad_scale *= plan->group[plan->constants[i].group].clip;
+}
+
+void largo__work_list(largo__run *run, size_t phase, size_t thread)
+{
+    const largo__layout *layout = run->layout;
+    const size_t list = phase * layout->threads + thread;
+    for (size_t i = layout->first[list]; i < layout->first[list + 1]; i++) {
+        const largo__item *item = &layout->item[i];
+        switch (item->kind) {
+        case LARGO__ITEM_SCAN: do_scan(run, item); break;
+        case LARGO__ITEM_DECIDE: do_decide(run); break;
+        case LARGO__ITEM_WHOLE: do_whole(run, item, thread); break;
+        case LARGO__ITEM_SPAN: do_span(run, item); break;
+        default: do_matrix(run, item);
+        }
+    }
+}

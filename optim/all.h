@@ -1,0 +1,5 @@
+/* all.h - every formula header; a new optimizer adds its line. */
+#include "sgd.h"
+#include "adamw.h"
+#include "lamb.h"
+#include "came.h"

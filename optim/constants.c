@@ -1,0 +1,61 @@
+/* constants.c - formed in double, rounded once to float: 1 - (float)0.999 would be off by 1.3e-5. */
+#include <math.h>
+#include "constants.h"
+
+/* beta^t by square and multiply: libm's pow differs between libraries and devices. */
+static double power(double beta, int64_t t)
+{
+    double r = 1.0;
+    for (uint64_t n = (uint64_t)t; n; n >>= 1) {
+        if (n & 1) r *= beta;
+        beta *= beta;
+    }
+    return r;
+}
+
+void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo__constants *c)
+{
+    const double decay = no_decay ? 0.0 : h->weight_decay;
+    double bias1 = 1.0, bias2 = 1.0;
+    if (h->bias_correction == LARGO_ON) {
+        bias1 = 1.0 - power(h->beta1, t);
+        bias2 = 1.0 - power(h->beta2, t);
+    }
+    largo__k *k = &c->k;
+    k->lr = (float)h->lr;
+    k->beta1 = (float)h->beta1;
+    k->beta2 = (float)h->beta2;
+    k->beta1_in = h->grad_averaging == LARGO_OFF ? 1.0f : (float)(1.0 - h->beta1);
+    k->one_minus_beta2 = (float)(1.0 - h->beta2);
+    k->inv_bias1 = (float)(1.0 / bias1);
+    k->rsqrt_bias2 = (float)(1.0 / sqrt(bias2));
+    k->eps = (float)h->eps;
+    k->weight_decay = (float)decay;
+    k->keep = (float)(1.0 - h->lr * decay);
+    k->momentum = (float)h->momentum;
+    k->momentum_in = t == 1 ? 1.0f : (float)(1.0 - h->dampening);
+    k->seg[0] = k->seg[1] = 0.0f;
+    k->grad_scale = h->maximize == LARGO_ON ? -h->grad_scale : h->grad_scale;
+
+    largo__d *d = &c->d;
+    d->lr = h->lr;
+    d->beta2 = h->beta2;
+    d->beta3 = h->beta3;
+    d->eps = h->eps;
+    d->eps2 = h->eps2;
+    d->clip_threshold = h->clip_threshold;
+    d->weight_norm_min = h->weight_norm_min;
+    d->weight_norm_max = h->weight_norm_max;
+    d->trust_ratio_min = h->trust_ratio_min;
+    d->trust_ratio_max = h->trust_ratio_max;
+}
+
+void largo__group_scan_fill(const largo_hyper *h, largo__group_scan *scan)
+{
+    scan->non_finite = h->non_finite;
+    scan->grad_scale = h->grad_scale;
+    scan->max_grad_norm = h->max_grad_norm;
+    scan->clip = 1.0;
+    /* SGD keeps no square, so only what would round to inf is too large. */
+    scan->limit = h->algo == LARGO_SGD ? 0x1.ffffffp127 : 0x1p64;
+}

@@ -1,0 +1,240 @@
+/* hyper.c - defaults, presets, checks and access by name of hyper-parameters, all from the tables. */
+#define LARGO_EXPERIMENTAL
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "hyper.h"
+#include "../core/status.h"
+
+#define FINITE ((double)FLT_MAX)
+#define TINY ((double)FLT_MIN)
+#define BELOW_ONE (1.0 - DBL_EPSILON / 2)
+
+typedef struct field {
+    const char *name;
+    size_t offset;
+    int is_choice;
+    double low, high;
+    const char *range; /* completes "must be ..." */
+} field;
+
+static const field fields[] = {
+#define NUMBER(name, low, high, range) {#name, offsetof(largo_hyper, name), 0, low, high, range},
+#define CHOICE(name, low, high, range) {#name, offsetof(largo_hyper, name), 1, low, high, range},
+#include "fields.def"
+};
+enum { N_FIELDS = sizeof fields / sizeof *fields };
+
+/* Which field of the table a USE row means. */
+enum {
+#define NUMBER(name, ...) FIELD_##name,
+#define CHOICE(name, ...) FIELD_##name,
+#include "fields.def"
+};
+
+typedef struct use {
+    largo_algo algo;
+    int field;
+    double value;
+} use;
+
+enum {
+#define ALGO(name, enumerator) ALGO_##name = enumerator,
+#include "algos.def"
+};
+static const use uses[] = {
+#define USE(algo, field, value) {(largo_algo)ALGO_##algo, FIELD_##field, value},
+#include "algos.def"
+};
+enum { N_USES = sizeof uses / sizeof *uses };
+
+const char *largo__algo_name(largo_algo algo)
+{
+    switch ((int)algo) {
+#define ALGO(name, enumerator)                                                                     \
+    case enumerator: return #name;
+#include "algos.def"
+    }
+    return NULL;
+}
+
+static double get(const largo_hyper *hyper, const field *f)
+{
+    const char *at = (const char *)hyper + f->offset;
+    if (f->is_choice) {
+        int32_t i;
+        memcpy(&i, at, sizeof i);
+        return i;
+    }
+    double x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+static void put(largo_hyper *hyper, const field *f, double value)
+{
+    char *at = (char *)hyper + f->offset;
+    if (f->is_choice) {
+        const int32_t i = (int32_t)value;
+        memcpy(at, &i, sizeof i);
+    } else {
+        memcpy(at, &value, sizeof value);
+    }
+}
+
+static const use *find_use(largo_algo algo, int f)
+{
+    for (int i = 0; i < N_USES; i++)
+        if (uses[i].algo == algo && uses[i].field == f) return &uses[i];
+    return NULL;
+}
+
+/* NaN, infinities and numbers outside fail alike. */
+static int in_range(const field *f, double value)
+{
+    return value >= f->low && value <= f->high;
+}
+
+static void set_defaults(largo_hyper *hyper, largo_algo algo)
+{
+    memset(hyper, 0, sizeof *hyper);
+    hyper->struct_size = sizeof *hyper;
+    hyper->algo = algo;
+    for (int f = 0; f < N_FIELDS; f++)
+        if (!fields[f].is_choice) put(hyper, &fields[f], NAN);
+    for (int i = 0; i < N_USES; i++)
+        if (uses[i].algo == algo) put(hyper, &fields[uses[i].field], uses[i].value);
+}
+
+enum { MAX_STRUCT = 4096 };
+
+static largo_status check_size(const char *name, size_t size)
+{
+    if (size >= sizeof(largo_hyper) && size <= MAX_STRUCT) return LARGO_OK;
+    return largo__fail(LARGO_ERR_ARGUMENT,
+                       "%s.struct_size is %zu; largo_hyper_init sets it to sizeof(largo_hyper), "
+                       "%zu in this version",
+                       name, size, sizeof(largo_hyper));
+}
+
+largo_status largo_hyper_init_sized(largo_hyper *hyper, size_t struct_size, largo_algo algo)
+{
+    if (!hyper) return largo__fail(LARGO_ERR_ARGUMENT, "hyper is NULL");
+    LARGO__TRY(check_size("hyper", struct_size));
+    if (!largo__algo_name(algo))
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "algo is %d, which is not an algorithm of this version", (int)algo);
+    largo_hyper filled;
+    set_defaults(&filled, algo);
+    filled.struct_size = struct_size;
+    memset(hyper, 0, struct_size);
+    memcpy(hyper, &filled, sizeof filled);
+    return LARGO_OK;
+}
+
+largo_status largo_hyper_preset_sized(largo_hyper *hyper, size_t struct_size, const char *name)
+{
+    if (!hyper) return largo__fail(LARGO_ERR_ARGUMENT, "hyper is NULL");
+    if (!name) return largo__fail(LARGO_ERR_ARGUMENT, "name of the preset is NULL");
+    const int is_apex = strcmp(name, "apex_lamb") == 0;
+    if (!is_apex && strcmp(name, "nvlamb") != 0)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "preset \"%.40s\" is not known; it must be apex_lamb or nvlamb", name);
+    LARGO__TRY(largo_hyper_init_sized(hyper, struct_size, LARGO_LAMB));
+    hyper->max_grad_norm = 1.0;
+    hyper->adapt = is_apex ? LARGO_ADAPT_IF_DECAYED : LARGO_ADAPT_ALWAYS;
+    return LARGO_OK;
+}
+
+largo_status largo_hyper_set(largo_hyper *hyper, const char *name, double value)
+{
+    if (!hyper) return largo__fail(LARGO_ERR_ARGUMENT, "hyper is NULL");
+    if (!name) return largo__fail(LARGO_ERR_ARGUMENT, "name of the field is NULL");
+    LARGO__TRY(check_size("hyper", hyper->struct_size));
+    for (int i = 0; i < N_FIELDS; i++) {
+        const field *f = &fields[i];
+        if (strcmp(f->name, name) != 0) continue;
+        if (!find_use(hyper->algo, i)) {
+            const char *algo = largo__algo_name(hyper->algo);
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s is not used by %s; it must stay unset",
+                               name, algo ? algo : "this algorithm");
+        }
+        const int is_switch = f->is_choice && f->high == LARGO_ON;
+        const double number = is_switch && (value == 0.0 || value == 1.0) ? value + 1.0 : value;
+        const int fractional = f->is_choice && value != floor(value);
+        if (!in_range(f, number) || fractional || (is_switch && value != 0.0 && value != 1.0))
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s is %.17g; it must be %s", name, value,
+                               is_switch ? "0 or 1" : f->range);
+        put(hyper, f, number);
+        return LARGO_OK;
+    }
+    return largo__fail(LARGO_ERR_ARGUMENT, "\"%.40s\" is not a field of largo_hyper", name);
+}
+
+/* Fields that agree one by one may still not fit together. */
+static largo_status check_pairs(const largo_hyper *h, const char *name)
+{
+    if (h->nesterov == LARGO_ON && !(h->momentum > 0.0 && h->dampening == 0.0))
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%s.nesterov is ON with momentum %.17g and dampening %.17g; it needs "
+                           "momentum > 0 and dampening 0",
+                           name, h->momentum, h->dampening);
+    if (h->algo == LARGO_LAMB && h->weight_norm_min > h->weight_norm_max)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%s.weight_norm_max is %.17g; it must be >= weight_norm_min, %.17g",
+                           name, h->weight_norm_max, h->weight_norm_min);
+    return LARGO_OK;
+}
+
+largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo_hyper *hyper)
+{
+    if (!given) return largo__fail(LARGO_ERR_ARGUMENT, "%s is NULL", name);
+    LARGO__TRY(check_size(name, given->struct_size));
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = sizeof *hyper; i < given->struct_size; i++)
+        if (bytes[i])
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%s has a value at byte %zu, past the %zu bytes that this version "
+                               "knows",
+                               name, i, sizeof *hyper);
+    largo_hyper h = *given;
+    h.struct_size = sizeof h;
+    const char *algo = largo__algo_name(h.algo);
+    if (!algo)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%s.algo is %d, which is not an algorithm of this version", name,
+                           (int)h.algo);
+    for (int i = 0; i < N_FIELDS; i++) {
+        const field *f = &fields[i];
+        const double value = get(&h, f);
+        if (!find_use(h.algo, i)) {
+            if (f->is_choice ? value != 0.0 : !isnan(value))
+                return largo__fail(LARGO_ERR_ARGUMENT,
+                                   "%s.%s is %.17g, but %s does not use it; it must stay as "
+                                   "largo_hyper_init leaves it",
+                                   name, f->name, value, algo);
+        } else if (!in_range(f, value)) {
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s.%s is %.17g; it must be %s", name, f->name,
+                               value, f->range);
+        }
+    }
+    LARGO__TRY(check_pairs(&h, name));
+    *hyper = h;
+    return LARGO_OK;
+}
+
+largo_status largo_hyper_check(const largo_hyper *hyper)
+{
+    largo_hyper ours;
+    return largo__hyper_read(hyper, "hyper", &ours);
+}
+
+int largo__hyper_same_plan(const largo_hyper *a, const largo_hyper *b)
+{
+    largo_hyper x = *a;
+    x.struct_size = b->struct_size;
+    x.lr = b->lr;
+    x.grad_scale = b->grad_scale;
+    x.max_grad_norm = b->max_grad_norm;
+    return memcmp(&x, b, sizeof x) == 0;
+}

@@ -1,0 +1,227 @@
+/* params.c - checks of parameters: shapes, pointers, flags, state, overlaps. */
+#include <stdlib.h>
+#include <stdio.h>
+#include "params.h"
+#include "../core/status.h"
+
+static const int64_t MAX_ELEMENTS = (int64_t)1 << 60;
+
+int64_t largo__numel(const largo_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int32_t d = 0; d < tensor->ndim; d++)
+        if (tensor->shape[d] == 0) return 0; /* others may be too large to multiply */
+    for (int32_t d = 0; d < tensor->ndim; d++) n *= tensor->shape[d];
+    return n;
+}
+
+/* Shape and dtype; what = "value" or "grad". A dimension of 0 makes any other one legal. */
+static largo_status check_tensor(const largo__group *group, size_t i, const char *what,
+                                 const largo_tensor *t)
+{
+    if (t->dtype != LARGO_F32)
+        return largo__fail(LARGO_ERR_DTYPE, "%sparams[%zu].%s.dtype is %d; it must be LARGO_F32, %d",
+                           group->where, i, what, (int)t->dtype, LARGO_F32);
+    if (t->ndim < 0 || t->ndim > LARGO_MAX_DIMS)
+        return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].%s.ndim is %d; it must be 0 to %d",
+                           group->where, i, what, (int)t->ndim, LARGO_MAX_DIMS);
+    int64_t n = 1;
+    int overflow = 0, zero = 0;
+    for (int32_t d = 0; d < t->ndim; d++) {
+        if (t->shape[d] < 0)
+            return largo__fail(LARGO_ERR_SHAPE,
+                               "%sparams[%zu].%s.shape[%d] is %lld; it must be >= 0", group->where,
+                               i, what, (int)d, (long long)t->shape[d]);
+        zero |= t->shape[d] == 0;
+        overflow |= __builtin_mul_overflow(n, t->shape[d], &n) || n > MAX_ELEMENTS;
+    }
+    if (overflow && !zero)
+        return largo__fail(LARGO_ERR_SHAPE,
+                           "%sparams[%zu].%s has more than 2^60 elements, the most a tensor may have",
+                           group->where, i, what);
+    if (overflow) return LARGO_OK; /* empty all the same */
+    if (!zero && !t->data && what[0] == 'v')
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].%s.data is NULL; it must hold %lld elements",
+                           group->where, i, what, (long long)n);
+    if ((uintptr_t)t->data % sizeof(float))
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].%s.data is %p; it must be aligned to 4 bytes",
+                           group->where, i, what, t->data);
+    return LARGO_OK;
+}
+
+static largo_status check_same_shape(const largo__group *group, size_t i, const largo_param *p)
+{
+    if (p->grad.ndim != p->value.ndim)
+        return largo__fail(LARGO_ERR_SHAPE,
+                           "%sparams[%zu].grad.ndim is %d; it must be that of value, %d",
+                           group->where, i, (int)p->grad.ndim, (int)p->value.ndim);
+    for (int32_t d = 0; d < p->value.ndim; d++)
+        if (p->grad.shape[d] != p->value.shape[d])
+            return largo__fail(LARGO_ERR_SHAPE,
+                               "%sparams[%zu].grad.shape[%d] is %lld; it must be that of value, %lld",
+                               group->where, i, (int)d, (long long)p->grad.shape[d],
+                               (long long)p->value.shape[d]);
+    return LARGO_OK;
+}
+
+static largo_status check_options(const largo__group *group, size_t i, const largo_param *p)
+{
+    const uint32_t known = LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST | LARGO_PARAM_FROZEN |
+                           LARGO_PARAM_GRAD_SCRATCH;
+    if (p->flags & ~known)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].flags is 0x%x; 0x%x are not flags of this version",
+                           group->where, i, (unsigned)p->flags, (unsigned)(p->flags & ~known));
+    for (size_t r = 0; r < sizeof p->reserved / sizeof *p->reserved; r++)
+        if (p->reserved[r] || p->pad)
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%sparams[%zu].reserved and pad must be 0: zero the struct before "
+                               "you fill it",
+                               group->where, i);
+    if (p->segments < 0)
+        return largo__fail(LARGO_ERR_ARGUMENT, "%sparams[%zu].segments is %d; it must be >= 0",
+                           group->where, i, (int)p->segments);
+    const int64_t first = p->value.ndim ? p->value.shape[0] : 1;
+    if (p->segments > 1 && first % p->segments)
+        return largo__fail(LARGO_ERR_SHAPE,
+                           "%sparams[%zu].segments is %d; it must divide shape[0], %lld",
+                           group->where, i, (int)p->segments, (long long)first);
+    if (p->step && (*p->step < 0 || *p->step == INT64_MAX))
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].step counts %lld; it must be >= 0 and < 2^63 - 1",
+                           group->where, i, (long long)*p->step);
+    return LARGO_OK;
+}
+
+static largo_status check_state(const largo__group *group, size_t i, const largo_param *p)
+{
+    const largo__family *family = largo__family_of(group->hyper, p->flags, p->value.ndim);
+    for (int s = 0; s < largo__slots(family); s++) {
+        const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
+        const long long bytes = (long long)largo__numel(&t) * (long long)sizeof(float);
+        if (bytes && !p->state[s])
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%sparams[%zu].state[%d] is NULL; %s needs slot %d (%s), %lld bytes",
+                               group->where, i, s, family->name, s, family->slot_name[s], bytes);
+        if ((uintptr_t)p->state[s] % sizeof(float))
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%sparams[%zu].state[%d] is %p; it must be aligned to 4 bytes",
+                               group->where, i, s, p->state[s]);
+    }
+    return LARGO_OK;
+}
+
+largo_status largo__param_check(const largo__group *group, size_t i, int need_state)
+{
+    const largo_param *p = &group->params[i];
+    LARGO__TRY(check_tensor(group, i, "value", &p->value));
+    LARGO__TRY(check_options(group, i, p));
+    if (p->grad.data) {
+        LARGO__TRY(check_tensor(group, i, "grad", &p->grad));
+        LARGO__TRY(check_same_shape(group, i, p));
+    }
+    if (need_state && largo__is_active(p)) LARGO__TRY(check_state(group, i, p));
+    return LARGO_OK;
+}
+
+/* Memory that a step touches. */
+typedef struct range {
+    uintptr_t begin, end;
+    int written;
+    int slot; /* -2 value, -1 grad, else state */
+    size_t group, param;
+} range;
+
+static int by_begin(const void *a, const void *b)
+{
+    const range *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static size_t add_range(range *out, const void *memory, int64_t elements, range what)
+{
+    if (!elements) return 0;
+    what.begin = (uintptr_t)memory;
+    what.end = what.begin + (uintptr_t)elements * sizeof(float);
+    *out = what;
+    return 1;
+}
+
+static size_t param_ranges(const largo__group *group, size_t g, size_t i, range *out)
+{
+    const largo_param *p = &group->params[i];
+    if (!largo__is_active(p)) return 0;
+    const int64_t n = largo__numel(&p->value);
+    range what = {0, 0, 1, -2, g, i};
+    size_t made = add_range(out, p->value.data, n, what);
+    const largo__family *family = largo__family_of(group->hyper, p->flags, p->value.ndim);
+    for (int s = 0; s < largo__slots(family); s++) {
+        const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
+        what.slot = s;
+        made += add_range(out + made, p->state[s], largo__numel(&t), what);
+    }
+    what.slot = -1;
+    what.written = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
+    return made + add_range(out + made, p->grad.data, n, what);
+}
+
+static const char *range_name(const range *r, char *text, size_t size, const largo__group groups[])
+{
+    const char *where = groups[r->group].where;
+    if (r->slot == -2)
+        snprintf(text, size, "%sparams[%zu].value", where, r->param);
+    else if (r->slot == -1)
+        snprintf(text, size, "%sparams[%zu].grad", where, r->param);
+    else
+        snprintf(text, size, "%sparams[%zu].state[%d]", where, r->param, r->slot);
+    return text;
+}
+
+static largo_status sweep(range *ranges, size_t n, const largo__group groups[])
+{
+    qsort(ranges, n, sizeof *ranges, by_begin);
+    const range *last = NULL, *last_written = NULL; /* those that reach furthest */
+    for (size_t i = 0; i < n; i++) {
+        const range *r = &ranges[i], *before = r->written ? last : last_written;
+        if (before && r->begin < before->end) {
+            char a[96], b[96];
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%s overlaps %s; memory that a step writes may be listed only once",
+                               range_name(r, a, sizeof a, groups),
+                               range_name(before, b, sizeof b, groups));
+        }
+        if (!last || r->end > last->end) last = r;
+        if (r->written && (!last_written || r->end > last_written->end)) last_written = r;
+    }
+    return LARGO_OK;
+}
+
+largo_status largo__overlap_check(largo_ctx *ctx, size_t n_groups, const largo__group groups[])
+{
+    size_t room = 0;
+    for (size_t g = 0; g < n_groups; g++)
+        room = largo__size(groups[g].n, 2 + LARGO__MAX_STATE, room);
+    const size_t bytes = largo__size(room, sizeof(range), 0);
+    range *ranges = largo__host_alloc(ctx, bytes);
+    if (!ranges)
+        return largo__fail(LARGO_ERR_MEMORY, "no memory to check for overlaps, %zu bytes", bytes);
+    size_t n = 0;
+    for (size_t g = 0; g < n_groups; g++)
+        for (size_t i = 0; i < groups[g].n; i++) n += param_ranges(&groups[g], g, i, ranges + n);
+    const largo_status status = sweep(ranges, n, groups);
+    largo__host_free(ctx, ranges, bytes);
+    return status;
+}
+
+size_t largo_params_exempt_vectors(size_t n, largo_param params[])
+{
+    size_t set = 0;
+    for (size_t i = 0; params && i < n; i++) {
+        if (params[i].value.ndim > 1) continue;
+        params[i].flags |= LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST;
+        set++;
+    }
+    return set;
+}

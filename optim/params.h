@@ -1,0 +1,31 @@
+/* params.h - checks of what a caller says about its parameters. */
+#ifndef LARGO_OPTIM_PARAMS_H
+#define LARGO_OPTIM_PARAMS_H
+
+#include "families.h"
+#include "../core/context.h"
+
+/* One group of parameters as a step sees it. */
+typedef struct largo__group {
+    const char *where; /* begins messages: "" or "group 2: " */
+    const largo_hyper *hyper; /* checked */
+    size_t n;
+    const largo_param *params;
+} largo__group;
+
+/* Elements of a tensor that has passed its check. */
+int64_t largo__numel(const largo_tensor *tensor);
+
+/* Does a step touch it? Not if it is frozen or has no gradient. */
+static inline int largo__is_active(const largo_param *param)
+{
+    return !(param->flags & LARGO_PARAM_FROZEN) && param->grad.data;
+}
+
+/* Everything about parameter i but overlaps. need_state: active parameters must have theirs. */
+largo_status largo__param_check(const largo__group *group, size_t i, int need_state);
+
+/* Memory that is written may not overlap other memory of the step. */
+largo_status largo__overlap_check(largo_ctx *ctx, size_t n_groups, const largo__group groups[]);
+
+#endif

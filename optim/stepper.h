@@ -1,0 +1,34 @@
+/* stepper.h - groups of parameters made into a plan, and the plan stepped. Both public faces, the
+ * functional step and the optimizer object, are this. */
+#ifndef LARGO_OPTIM_STEPPER_H
+#define LARGO_OPTIM_STEPPER_H
+
+#include "params.h"
+
+/* A parameter that counts steps. */
+typedef struct largo__planned {
+    int64_t *step; /* its own count, or NULL */
+    int64_t t;     /* the number of the step being made */
+    uint32_t group, no_decay;
+    size_t unit_begin, unit_end;
+} largo__planned;
+
+typedef struct largo__stepper {
+    largo__plan plan;
+    largo__planned *planned;
+    size_t n_planned;
+    void *block; /* all arrays of the plan */
+    size_t bytes;
+} largo__stepper;
+
+/* Check everything about the groups and lay out the work. On failure *stepper is empty. */
+largo_status largo__stepper_make(largo_ctx *ctx, size_t n_groups, const largo__group groups[],
+                                 largo__stepper *stepper);
+void largo__stepper_free(largo_ctx *ctx, largo__stepper *stepper);
+
+/* One step; hyper[g] are checked and fit the plan. `step` is for parameters without a count. Fills
+ * ctx->outcome. */
+largo_status largo__stepper_run(largo_ctx *ctx, largo__stepper *stepper, size_t n_groups,
+                                const largo__group groups[], int64_t step);
+
+#endif
