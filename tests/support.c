@@ -1,0 +1,85 @@
+/* support.c - see support.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#include "support.h"
+
+largo_ctx *test_ctx(int threads)
+{
+    largo_ctx_options options = LARGO_CTX_OPTIONS;
+    const char *backend = getenv("LARGO_TEST_BACKEND");
+    options.backend = backend && strcmp(backend, "cuda") == 0 ? LARGO_BACKEND_CUDA
+                                                              : LARGO_BACKEND_CPU;
+    options.threads = threads;
+    largo_ctx *ctx;
+    const largo_status status = largo_ctx_create(&options, &ctx);
+    if (status == LARGO_ERR_UNSUPPORTED) {
+        fprintf(stderr, "skipped: %s\n", largo_last_error());
+        exit(77);
+    }
+    assert_ok(status);
+    return ctx;
+}
+
+void test_assert_status(largo_status status, largo_status expected, const char *call,
+                        const char *file, int line)
+{
+    if (status == expected) return;
+    print_error("%s: %s, expected %s\n  %s\n", call, largo_status_name(status),
+                largo_status_name(expected), largo_last_error());
+    _fail(file, line);
+}
+
+void test_assert_contains(const char *string, const char *part, const char *file, int line)
+{
+    if (strstr(string, part)) return;
+    print_error("\"%s\" does not hold \"%s\"\n", string, part);
+    _fail(file, line);
+}
+
+void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread)
+{
+    uint64_t s = seed;
+    for (size_t i = 0; i < n; i++) {
+        s = s * 6364136223846793005u + 1442695040888963407u;
+        const double x = (double)((int64_t)(s >> 40) - 8388608) * 0x1p-23;
+        out[i] = (float)ldexp(x, exponent - (int)(i % (size_t)spread));
+    }
+}
+
+float *test_floats(size_t n)
+{
+    const size_t bytes = (n * sizeof(float) + 63) / 64 * 64 + 64;
+    float *memory = aligned_alloc(64, bytes);
+    assert_non_null(memory);
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+uint64_t test_hash(uint64_t seed, const float *x, size_t n)
+{
+    enum { BLOCK = 1024 };
+    float block[BLOCK];
+    XXH64_hash_t hash = seed;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t m = n - at < BLOCK ? n - at : BLOCK;
+        for (size_t i = 0; i < m; i++) block[i] = isnan(x[at + i]) ? NAN : x[at + i];
+        hash = XXH3_64bits_withSeed(block, m * sizeof *block, hash);
+    }
+    return hash;
+}
+
+const char *const *test_isas(void)
+{
+    static const char *names[16];
+    static largo_capability list[32];
+    size_t n, found = 0;
+    assert_ok(largo_capabilities(32, list, &n));
+    for (size_t i = 0; i < n && i < 32; i++)
+        if (strcmp(list[i].kind, "isa") == 0 && list[i].available) names[found++] = list[i].name;
+    names[found] = NULL;
+    return names;
+}

@@ -1,0 +1,43 @@
+/* support.h - what every test uses: a context of the backend under test, generated inputs, hashes. */
+#ifndef LARGO_TESTS_SUPPORT_H
+#define LARGO_TESTS_SUPPORT_H
+
+#define LARGO_EXPERIMENTAL
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "largo.h"
+
+/* A context of the backend in LARGO_TEST_BACKEND (cpu by default), with this many threads. Exits
+ * with 77, which ctest counts as skipped, where LARGO_ISA names an instruction set that is not here. */
+largo_ctx *test_ctx(int threads);
+
+/* The call succeeded, or the test fails with the library's sentence. */
+#define assert_ok(call) test_assert_status((call), LARGO_OK, #call, __FILE__, __LINE__)
+#define assert_status(expected, call) test_assert_status((call), (expected), #call, __FILE__, __LINE__)
+void test_assert_status(largo_status status, largo_status expected, const char *call,
+                        const char *file, int line);
+
+/* The call failed so, and its sentence holds `text`. */
+#define assert_refused(expected, text, call)                                                       \
+    do {                                                                                           \
+        assert_status(expected, call);                                                             \
+        test_assert_contains(largo_last_error(), (text), __FILE__, __LINE__);                      \
+    } while (0)
+void test_assert_contains(const char *string, const char *part, const char *file, int line);
+
+/* value_i = lcg_i * 2^(exponent - (i mod spread)), exact in float; tests/golden/README.md. */
+void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread);
+
+/* n floats of 64-byte aligned memory with a guard behind them; zeroed. Never NULL. */
+float *test_floats(size_t n);
+
+/* XXH3 of the bits, NaNs of any payload taken as one. */
+uint64_t test_hash(uint64_t seed, const float *x, size_t n);
+
+/* Instruction sets that are here, from the lowest; NULL at the end. */
+const char *const *test_isas(void);
+
+#endif
