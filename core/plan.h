@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "largo.h"
-#include "../optim/elem.h"
+#include "elem.h"
 
 enum { LARGO__MAX_PASSES = 4, LARGO__MAX_TERMS = 2, LARGO__MAX_STATE = 5 };
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "../core/canon.h"
-#include "../optim/elem.h"
+#include "../core/elem.h"
 #include "../optim/rows.h"
 
 /* Whole chunks of a segment; the last may be shorter. */

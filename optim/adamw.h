@@ -7,7 +7,7 @@
 #ifndef LARGO_OPTIM_ADAMW_H
 #define LARGO_OPTIM_ADAMW_H
 
-#include "elem.h"
+#include "../core/elem.h"
 
 LARGO_FN void adamw_moments(largo__elem *x, const largo__k *k)
 {

@@ -21,7 +21,7 @@
 #ifndef LARGO_OPTIM_CAME_H
 #define LARGO_OPTIM_CAME_H
 
-#include "elem.h"
+#include "../core/elem.h"
 
 /* Of g with the first factors; of m with the second. */
 LARGO_FN float came_scaled(float x, const largo__elem *e, const largo__k *k)

@@ -10,7 +10,7 @@
 #ifndef LARGO_OPTIM_SGD_H
 #define LARGO_OPTIM_SGD_H
 
-#include "elem.h"
+#include "../core/elem.h"
 
 LARGO_FN float sgd_decayed(const largo__elem *x, const largo__k *k)
 {

@@ -9,12 +9,12 @@
  * set and device with the same bits. Allowed: + - * / sqrtf fabsf fmaf and selects; every fused
  * operation is written as fmaf.
  */
-#ifndef LARGO_OPTIM_ELEM_H
-#define LARGO_OPTIM_ELEM_H
+#ifndef LARGO_CORE_ELEM_H
+#define LARGO_CORE_ELEM_H
 
 #include <math.h>
 #include <stdint.h>
-#include "../core/lang.h"
+#include "lang.h"
 
 typedef struct largo__elem {
     float p;        /* parameter */
