@@ -107,23 +107,23 @@ libdir=$(dirname "$(find "$prefix" -name liblargo.a)")
 find_options=("-DCMAKE_PREFIX_PATH=$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 
 dir=$work/find
-consume "find_package, default" $dir "${find_options[@]}" -DCONSUMER_LANGUAGE=C \
+consume "find_package, default" "$dir" "${find_options[@]}" -DCONSUMER_LANGUAGE=C \
     -DCONSUMER_TARGET=largo::largo
-uses_shared "find_package, default" $dir/consumer yes
-runs "find_package, default" $dir/consumer
+uses_shared "find_package, default" "$dir/consumer" yes
+runs "find_package, default" "$dir/consumer"
 
 for target in static shared; do
     wanted=no
     [ $target = static ] || wanted=yes
-    consume "find_package, largo::$target" $dir "-DCONSUMER_TARGET=largo::$target"
-    uses_shared "find_package, largo::$target" $dir/consumer $wanted
-    runs "find_package, largo::$target" $dir/consumer
+    consume "find_package, largo::$target" "$dir" "-DCONSUMER_TARGET=largo::$target"
+    uses_shared "find_package, largo::$target" "$dir/consumer" $wanted
+    runs "find_package, largo::$target" "$dir/consumer"
 done
 for choice in BUILD_SHARED_LIBS=OFF LARGO_USE_STATIC=ON; do
-    consume "find_package, $choice" $dir -UBUILD_SHARED_LIBS -ULARGO_USE_STATIC \
+    consume "find_package, $choice" "$dir" -UBUILD_SHARED_LIBS -ULARGO_USE_STATIC \
         -DCONSUMER_TARGET=largo::largo -D$choice
-    uses_shared "find_package, $choice" $dir/consumer no
-    runs "find_package, $choice" $dir/consumer
+    uses_shared "find_package, $choice" "$dir/consumer" no
+    runs "find_package, $choice" "$dir/consumer"
 done
 
 consume "find_package, the archive in a module" "$work/module" "${find_options[@]}" \
@@ -195,21 +195,21 @@ fi
 # ---- as part of another project ------------------------------------------------------------------
 
 dir=$work/sub
-consume "add_subdirectory" $dir "-DCONSUMER_SOURCE=$source" -DCONSUMER_LANGUAGE=C \
+consume "add_subdirectory" "$dir" "-DCONSUMER_SOURCE=$source" -DCONSUMER_LANGUAGE=C \
     -DCONSUMER_TARGET=largo::static
-uses_shared "add_subdirectory" $dir/consumer no
-runs "add_subdirectory" $dir/consumer
-[ "$(ctest --test-dir $dir -N 2>/dev/null | sed -n 's/^Total Tests: //p')" = 0 ] ||
+uses_shared "add_subdirectory" "$dir/consumer" no
+runs "add_subdirectory" "$dir/consumer"
+[ "$(ctest --test-dir "$dir" -N 2>/dev/null | sed -n 's/^Total Tests: //p')" = 0 ] ||
     fail "add_subdirectory brings tests"
-logged "install of the other project" cmake --install $dir --prefix "$work/theirs"
+logged "install of the other project" cmake --install "$dir" --prefix "$work/theirs"
 [ ! -e "$work/theirs" ] || fail "add_subdirectory installs: $(find "$work/theirs" -type f)"
 echo "ok: add_subdirectory brings no tests and installs nothing"
 
-consume "add_subdirectory, the default" $dir -DCONSUMER_TARGET=largo::largo
-uses_shared "add_subdirectory, the default" $dir/consumer yes
-runs "add_subdirectory, the default" $dir/consumer
-consume "add_subdirectory, BUILD_SHARED_LIBS=OFF" $dir -DBUILD_SHARED_LIBS=OFF
-uses_shared "add_subdirectory, BUILD_SHARED_LIBS=OFF" $dir/consumer no
+consume "add_subdirectory, the default" "$dir" -DCONSUMER_TARGET=largo::largo
+uses_shared "add_subdirectory, the default" "$dir/consumer" yes
+runs "add_subdirectory, the default" "$dir/consumer"
+consume "add_subdirectory, BUILD_SHARED_LIBS=OFF" "$dir" -DBUILD_SHARED_LIBS=OFF
+uses_shared "add_subdirectory, BUILD_SHARED_LIBS=OFF" "$dir/consumer" no
 
 language=C
 [ -z "$cxx" ] || language=CXX
