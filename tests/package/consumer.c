@@ -37,6 +37,6 @@ int main(void)
     }
     printf("%d.%d.%d %d\n", LARGO_VERSION_MAJOR, LARGO_VERSION_MINOR, LARGO_VERSION_PATCH,
            largo_version());
-    return largo_version() != LARGO_VERSION_MAJOR * 10000 + LARGO_VERSION_MINOR * 100 +
-                                  LARGO_VERSION_PATCH;
+    return largo_version() !=
+           LARGO_VERSION_MAJOR * 10000 + LARGO_VERSION_MINOR * 100 + LARGO_VERSION_PATCH;
 }
