@@ -99,7 +99,7 @@ for arch in 80 90; do
     done
     # ptxas tells of each kernel its stack and its spills, then its registers.
     spills=$(awk '
-        /Compiling entry function/ { name = $6 }
+        /Compiling entry function/ { name = $7 }
         /bytes stack frame/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name ": " $0 }' \
         "$work/log")
     [ -z "$spills" ] || fail "sm_$arch: registers are spilled: $spills"
