@@ -71,7 +71,6 @@ static const shape segmented[] = {
     {3, 2, {3, 5}},         {2, 4, {2, 3, 130, 70}},   {7, 1, {700}},
 };
 static const shape huge[] = {{0, 1, {1000003}}};
-
 typedef struct shape_set {
     const char *name;
     const shape *shape;
@@ -128,7 +127,6 @@ static const struct way {
     {3, 1, 0, reversed, 1 << 20, 0},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
-
 /* The CPU backend, as if its cache were another one. */
 static largo__backend backend;
 static const struct way *way_now;
@@ -307,7 +305,6 @@ static uint64_t compute(largo_ctx *ctx, const struct options *o, const shape_set
 
 static uint64_t golden[OPTIONS][SETS];
 static int known[OPTIONS][SETS], wrong;
-
 static void read_golden(void)
 {
     FILE *file = fopen(LARGO_GOLDEN "/bits.txt", "r");
