@@ -57,7 +57,7 @@ static void refused(scene *s, largo_status status, const char *text)
     do {                                                                                           \
         scene s;                                                                                   \
         make_scene(&s);                                                                            \
-        largo_param *p = &s.params[1];                                                            \
+        largo_param *p = &s.params[1];                                                             \
         (void)p;                                                                                   \
         change;                                                                                    \
         refused(&s, status, text);                                                                 \
@@ -110,8 +110,14 @@ static void too_many_elements(void **state)
     REFUSED(LARGO_ERR_SHAPE, "2^60", set_shape(p, (int64_t)3 << 61, 3, 3));
     REFUSED(LARGO_ERR_SHAPE, "shape[2]", set_shape(p, INT64_MAX, INT64_MAX, -1));
     /* 2^60 is legal: the next thing that is wrong is complained of */
-    REFUSED(LARGO_ERR_ARGUMENT, "state[0] is NULL",
-            (set_shape(p, k, k, k), p->state[0] = NULL));
+    largo_ctx *ctx = test_ctx(1);
+    scene s;
+    make_scene(&s);
+    set_shape(&s.params[1], k, k, k);
+    s.params[1].state[0] = NULL;
+    assert_refused(LARGO_ERR_ARGUMENT, "params[1].state[0] is NULL",
+                   largo_step(ctx, &s.hyper, 6, 2, s.params));
+    largo_ctx_destroy(ctx);
 }
 
 static void a_zero_makes_others_legal(void **state)
