@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# The longer checks, after scripts/test.sh: both compilers with warnings as errors, the same golden
+# bits from clang, valgrind, the thread sanitizer, scripts and oracles that parse. Half an hour at most.
+#
+#   scripts/check.sh
+#
+# As root, or with sudo for packages that are missing. The exit code is 0 if nothing failed.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+started=$SECONDS
+failures=()
+sh scripts/install-deps.sh check || exit 1
+mkdir -p build
+
+say() { printf '\n==> %s\n' "$*"; }
+check()
+{
+    local name=$1
+    shift
+    say "check: $name"
+    "$@" || failures+=("$name")
+}
+
+# gcc, every warning an error: the build alone, for release has run the tests.
+warnings()
+{
+    cmake --preset dev >build/dev.log 2>&1 || { cat build/dev.log; return 1; }
+    cmake --build --preset dev --parallel "$(nproc)"
+}
+
+scripts_parse()
+{
+    local file shell ok=0
+    for file in scripts/*.sh tests/*.sh .ci/run; do
+        shell="sh"
+        head -n 1 "$file" | grep -q bash && shell=bash
+        $shell -n "$file" || ok=1
+    done
+    return $ok
+}
+
+oracles_parse()
+{
+    local file ok=0
+    for file in tests/oracle/*.py; do
+        python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || ok=1
+    done
+    return $ok
+}
+
+# The thread sanitizer finds a planted race, or its silence says nothing.
+races_are_found()
+{
+    local work result=1
+    work=$(mktemp -d) || return 1
+    cat >"$work/race.c" <<'P'
+#include <pthread.h>
+static int shared;
+static void *add(void *unused)
+{
+    for (int i = 0; i < 1000; i++) shared++;
+    return unused;
+}
+int main(void)
+{
+    pthread_t a, b;
+    pthread_create(&a, 0, add, 0);
+    pthread_create(&b, 0, add, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    return 0;
+}
+P
+    if "${CC:-cc}" -g -fsanitize=thread "$work/race.c" -o "$work/race" -pthread; then
+        TSAN_OPTIONS=exitcode=66 "$work/race" 2>"$work/log"
+        [ $? -eq 66 ] && grep -q 'data race' "$work/log" && result=0
+        [ $result -eq 0 ] || cat "$work/log"
+    fi
+    rm -rf "$work"
+    return $result
+}
+
+check "scripts parse" scripts_parse
+check "oracles parse" oracles_parse
+check "gcc without warnings" warnings
+check "a planted race is found" races_are_found
+check "clang, valgrind, thread sanitizer" bash scripts/test.sh clang valgrind tsan
+
+say "Summary"
+for name in "${failures[@]}"; do echo "FAILED: $name"; done
+echo "check.sh: ${#failures[@]} of 5 checks failed in $((SECONDS - started)) s"
+[ ${#failures[@]} -eq 0 ]
