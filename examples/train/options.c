@@ -26,9 +26,6 @@ const int64_t compared_batch[COMPARED] = {256, 8192};
 /* The products of a 256-wide layer do not keep more threads busy. */
 enum { MOST_DEFAULT_THREADS = 8, MOST_THREADS = 256 };
 
-const char *argp_program_version = PROGRAM " (largo " TEXT(LARGO_VERSION_MAJOR) "." TEXT(
-    LARGO_VERSION_MINOR) "." TEXT(LARGO_VERSION_PATCH) ")";
-
 static const char documentation[] =
     "Train a perceptron (784-256-256-10, ReLU) on Fashion-MNIST with an optimizer of largo, and "
     "report its accuracy on the test images."
@@ -304,6 +301,8 @@ bool options_parse(struct options *options, int argc, char *argv[])
     struct parsed parsed = {options, 0, false, false};
     const struct argp argp = {described, parse_option, 0, documentation, 0, 0, 0};
     argp_err_exit_status = EXIT_BAD_INPUT;
+    argp_program_version = PROGRAM " (largo " TEXT(LARGO_VERSION_MAJOR) "." TEXT(
+        LARGO_VERSION_MINOR) "." TEXT(LARGO_VERSION_PATCH) ")";
     return argp_parse(&argp, argc, argv, 0, 0, &parsed) == 0;
 }
 
