@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 using Shape = std::pair<std::int64_t, std::int64_t>; // rows, columns; a vector is n x 1
 
@@ -19,9 +20,9 @@ inline std::vector<Shape> gpt2_shapes()
     const Shape norm = {768, 1};
     std::vector<Shape> list = {{50257, 768}, {1024, 768}};
     for (int layer = 0; layer < 12; layer++)
-        for (const Shape &s : {norm, norm, Shape{768, 2304}, Shape{2304, 1}, Shape{768, 768},
-                               Shape{768, 1}, norm, norm, Shape{768, 3072}, Shape{3072, 1},
-                               Shape{3072, 768}, Shape{768, 1}})
+        for (const Shape &s :
+             {norm, norm, Shape{768, 2304}, Shape{2304, 1}, Shape{768, 768}, Shape{768, 1}, norm,
+              norm, Shape{768, 3072}, Shape{3072, 1}, Shape{3072, 768}, Shape{768, 1}})
             list.push_back(s);
     list.push_back(norm);
     list.push_back(norm);

@@ -12,8 +12,10 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-namespace largo_bench {
-namespace {
+namespace largo_bench
+{
+namespace
+{
 
 // As integers: their sum may be reordered, and so vectorized.
 unsigned read(const float *x, std::size_t n)
@@ -76,8 +78,8 @@ void floor28(float *__restrict p, const float *__restrict g, float *__restrict m
     }
 }
 
-void adamw(float *__restrict p, const float *__restrict g, float *__restrict m,
-           float *__restrict v, std::size_t n)
+void adamw(float *__restrict p, const float *__restrict g, float *__restrict m, float *__restrict v,
+           std::size_t n)
 {
     const float inv_bias1 = 1.1f, rsqrt_bias2 = 3.0f, eps = 1e-8f, lr = 1e-4f, keep = 0.999999f;
     INDEPENDENT
@@ -95,7 +97,7 @@ void adamw(float *__restrict p, const float *__restrict g, float *__restrict m,
 #define LOOPS(isa) LOOPS_(isa)
 #define TEXT_(isa) #isa
 #define TEXT(isa) TEXT_(isa)
-const Loops LOOPS(LARGO_ISA) = {TEXT(LARGO_ISA), read,    copy,  copy_non_temporal,
+const Loops LOOPS(LARGO_ISA) = {TEXT(LARGO_ISA), read,    copy, copy_non_temporal,
                                 update,          floor28, adamw};
 
 } // namespace largo_bench

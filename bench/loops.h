@@ -4,7 +4,8 @@
 
 #include <cstddef>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 // Arrays are aligned to 64 bytes and n is a multiple of 16.
 struct Loops {

@@ -10,9 +10,11 @@
 #include "internals.h"
 #include "options.h"
 
-namespace largo_bench {
+namespace largo_bench
+{
 
-namespace {
+namespace
+{
 
 const Loops *const all_loops[] = {
 #define ISA(name, test) &loops_##name,
@@ -124,7 +126,8 @@ void introduce(int threads)
                  isa_in_use().c_str(), best_loops().isa, threads);
     double load;
     if (getloadavg(&load, 1) == 1 && load > 0.5)
-        std::fprintf(stderr, "WARNING: the load average is %.1f; the machine was not quiet\n", load);
+        std::fprintf(stderr, "WARNING: the load average is %.1f; the machine was not quiet\n",
+                     load);
 }
 
 } // namespace largo_bench

@@ -6,7 +6,8 @@
 #include <string>
 #include "loops.h"
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 // "AMD EPYC (family 25 model 17)": virtual machines hide the name, not the numbers.
 std::string cpu_model();
@@ -27,8 +28,8 @@ const Loops &best_loops();
 std::size_t cache_bytes(int level);
 int default_threads();
 
-// Say what is measured on, in the JSON of Google Benchmark and on stderr, and warn if the machine is
-// not quiet: the load counts what others run.
+// Say what is measured on, in the JSON of Google Benchmark and on stderr, and warn if the machine
+// is not quiet: the load counts what others run.
 void introduce(int threads);
 
 } // namespace largo_bench

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include "options.h"
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 Range part(std::size_t n, int t, int threads)
 {

@@ -7,7 +7,8 @@
 #include <memory>
 #include <vector>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 struct Range {
     std::size_t begin, end;
@@ -19,7 +20,8 @@ Range part(std::size_t n, int t, int threads);
 // Arrays of n floats each, aligned to 64 bytes, filled with `value`. Their addresses differ by
 // `stagger` bytes modulo the page, a multiple of 64: equal ones cost L1 conflicts that have nothing
 // to do with the code measured.
-class Arrays {
+class Arrays
+{
   public:
     Arrays(std::size_t count, std::size_t n, std::size_t stagger, int threads, float value);
     float *operator[](std::size_t i) const { return array_[i]; }

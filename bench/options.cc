@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 void fail(const std::string &why)
 {
@@ -30,19 +31,20 @@ bool Options::flag(const std::string &name)
 
 std::string Options::text(const std::string &name, const std::string &otherwise)
 {
-    for (auto at = args_.begin() + 1; at != args_.end(); ++at) {
+    std::string value = otherwise;
+    for (auto at = args_.begin() + 1; at != args_.end();) {
         if (at->rfind(name + "=", 0) == 0) {
-            const std::string value = at->substr(name.size() + 1);
-            args_.erase(at);
-            return value;
+            value = at->substr(name.size() + 1);
+            at = args_.erase(at);
+        } else if (*at == name) {
+            if (at + 1 == args_.end()) fail(name + " needs a value; see --help");
+            value = at[1];
+            at = args_.erase(at, at + 2);
+        } else {
+            ++at;
         }
-        if (*at != name) continue;
-        if (at + 1 == args_.end()) fail(name + " needs a value; see --help");
-        const std::string value = at[1];
-        args_.erase(at, at + 2);
-        return value;
     }
-    return otherwise;
+    return value;
 }
 
 long Options::number(const std::string &name, long otherwise, long least, long most)

@@ -6,16 +6,19 @@
 #include <string>
 #include <vector>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 [[noreturn]] void fail(const std::string &why);
 
-class Options {
+class Options
+{
   public:
     // Prints `usage` and exits if --help is given.
     Options(int argc, char **argv, const char *usage);
 
     bool flag(const std::string &name);
+    // The last one given wins, so a script may come first with its own.
     std::string text(const std::string &name, const std::string &otherwise);
     long number(const std::string &name, long otherwise, long least, long most);
 

@@ -13,7 +13,8 @@
 
 using namespace largo_bench;
 
-namespace {
+namespace
+{
 
 const char usage[] =
     "largo-bench-passes: every kernel (row of algos.def, instruction set) on one thread\n"
@@ -28,12 +29,13 @@ const char usage[] =
     "writes; of_copy is that as a share of the bandwidth of copying the same number of elements,\n"
     "measured by turns with the kernel. LARGO_ISA does not act here.\n";
 
-const std::map<std::string, std::size_t> sizes = {
-    {"16Ki", std::size_t{16} << 10}, {"1Mi", std::size_t{1} << 20}, {"64Mi", std::size_t{64} << 20}};
+const std::map<std::string, std::size_t> sizes = {{"16Ki", std::size_t{16} << 10},
+                                                  {"1Mi", std::size_t{1} << 20},
+                                                  {"64Mi", std::size_t{64} << 20}};
 
-constexpr std::size_t COLS = 1024;           // of the matrices
-constexpr std::size_t BATCH = 64;            // chunks in a call, as the backend has it
-constexpr std::size_t AT_LEAST = 1u << 20;   // elements between two looks at the clock
+constexpr std::size_t COLS = 1024;         // of the matrices
+constexpr std::size_t BATCH = 64;          // chunks in a call, as the backend has it
+constexpr std::size_t AT_LEAST = 1u << 20; // elements between two looks at the clock
 
 const largo__kernel *const tables[] = {
 #define ISA(name, test) largo__kernels_##name,
@@ -64,8 +66,8 @@ void refill(const Memory &memory, std::size_t n)
     fill_normal(a[Memory::U], n, 1.0f, 3, threads);
 }
 
-// As after some hundred steps. The learning rate is so small that values stay what they are over any
-// number of calls: no overflow, no subnormals.
+// As after some hundred steps. The learning rate is so small that values stay what they are over
+// any number of calls: no overflow, no subnormals.
 largo__k constants(double grad_scale)
 {
     largo__k k = {};
@@ -117,8 +119,7 @@ void run_tiles(const largo__kernel &kernel, Memory &memory, std::size_t n, const
         tile.m = a[Memory::M] + i * COLS;
         tile.v = a[Memory::V] + i * COLS;
         tile.u = a[Memory::U] + i * COLS;
-        tile.rows =
-            static_cast<std::int64_t>(std::min<std::size_t>(LARGO__SUPER_ROWS, rows - i));
+        tile.rows = static_cast<std::int64_t>(std::min<std::size_t>(LARGO__SUPER_ROWS, rows - i));
         tile.cols = static_cast<std::int64_t>(COLS);
         tile.row = memory.row.data() + i;
         tile.col = memory.col.data();

@@ -8,7 +8,8 @@
 #include <numeric>
 #include <random>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 double now()
 {
@@ -80,7 +81,8 @@ double gigabytes_per_second(const Series &s)
     return s.bytes / median(s.seconds) * 1e-9;
 }
 
-namespace {
+namespace
+{
 
 // Shared by the repetitions of one benchmark, which come in order.
 struct Feed {
@@ -94,15 +96,15 @@ void replay(benchmark::State &state, Feed &feed)
     const std::size_t round = feed.next++ % feed.series.seconds.size();
     const double seconds = feed.series.seconds[round];
     for (auto _ : state) state.SetIterationTime(seconds);
-    state.counters["bytes_per_second"] =
-        benchmark::Counter(feed.series.bytes / seconds, benchmark::Counter::kDefaults,
-                           benchmark::Counter::kIs1000);
+    state.counters["bytes_per_second"] = benchmark::Counter(
+        feed.series.bytes / seconds, benchmark::Counter::kDefaults, benchmark::Counter::kIs1000);
     for (const auto &base : feed.bases)
         state.counters["x_" + base.first] = seconds / base.second.seconds[round];
 }
 
 // The tables are printed by the programs.
-class Quiet : public benchmark::BenchmarkReporter {
+class Quiet : public benchmark::BenchmarkReporter
+{
   public:
     bool ReportContext(const Context &) override { return true; }
     void ReportRuns(const std::vector<Run> &) override {}

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 double now(); // seconds
 
@@ -25,8 +26,8 @@ struct Series {
     std::vector<double> seconds; // of each round
 };
 
-// The first `drop` rounds warm caches, threads and state, and are not kept. In a round every variant
-// makes `inner` calls in a row, after one that is not timed if inner > 1. The order of the variants
+// The first `drop` rounds warm caches, threads and state, and are not kept. In a round every
+// variant makes `inner` calls in a row, after one that is not timed if inner > 1. The order of the variants
 // is shuffled from round to round, so that none always finds what the same neighbour left.
 std::vector<Series> measure(const std::vector<Variant> &variants, int rounds, int drop, int inner);
 

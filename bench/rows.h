@@ -6,7 +6,8 @@
 #include <string>
 #include "internals.h"
 
-namespace largo_bench {
+namespace largo_bench
+{
 
 struct Row {
     const char *family;
@@ -28,7 +29,8 @@ struct Row {
     }
 };
 
-namespace rows_detail {
+namespace rows_detail
+{
 constexpr bool FLAT = false, MATRIX = true;
 #define FAMILY(name, algo, rank, ...) constexpr bool matrix_##name = rank;
 #include "../optim/algos.def"

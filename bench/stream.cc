@@ -9,7 +9,8 @@
 
 using namespace largo_bench;
 
-namespace {
+namespace
+{
 
 const char usage[] =
     "largo-bench-stream: bandwidth of memory patterns, interleaved, in one run\n"
@@ -67,8 +68,7 @@ double once(const Pattern &pattern, const Arrays &a, std::size_t n, int threads)
         const Range r = part(n, omp_get_thread_num(), omp_get_num_threads());
 #pragma omp barrier
         const double start = now();
-        for (std::size_t i = 0; i < passes; i++)
-            pattern.run(loops, a, r.begin, r.end - r.begin);
+        for (std::size_t i = 0; i < passes; i++) pattern.run(loops, a, r.begin, r.end - r.begin);
         longest = now() - start;
     }
     return longest / static_cast<double>(passes);
@@ -80,8 +80,9 @@ void print_table(const std::string &size, std::size_t n, const std::vector<Serie
     std::printf("\n%s: four arrays of %.2f MiB, %s, %d thread%s, %d rounds\n\n", size.c_str(),
                 static_cast<double>(n) * 4.0 / 1048576.0, best_loops().isa, threads,
                 threads == 1 ? "" : "s", rounds);
-    std::printf("| pattern            | GB/s p50 |   worst |    best |  MAD %% | x read |  MAD %% |\n"
-                "|--------------------|----------|---------|---------|--------|--------|--------|\n");
+    std::printf(
+        "| pattern            | GB/s p50 |   worst |    best |  MAD %% | x read |  MAD %% |\n"
+        "|--------------------|----------|---------|---------|--------|--------|--------|\n");
     for (const Series &s : all) {
         std::vector<double> rates;
         for (const double seconds : s.seconds) rates.push_back(s.bytes / seconds * 1e-9);
@@ -99,9 +100,7 @@ void run_size(const std::string &size, std::size_t n, int rounds, int threads)
     const Arrays arrays(4, n, 1088, threads, 1e-3f);
     std::vector<Variant> variants;
     for (const Pattern &p : patterns) {
-        if (!best_loops().copy_non_temporal &&
-            std::string(p.name) == "copy_non_temporal")
-            continue;
+        if (!best_loops().copy_non_temporal && std::string(p.name) == "copy_non_temporal") continue;
         variants.push_back({p.name, p.bytes * static_cast<double>(n),
                             [&p, &arrays, n, threads] { return once(p, arrays, n, threads); }});
     }
