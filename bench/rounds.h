@@ -27,8 +27,8 @@ struct Series {
 };
 
 // The first `drop` rounds warm caches, threads and state, and are not kept. In a round every
-// variant makes `inner` calls in a row, after one that is not timed if inner > 1. The order of the variants
-// is shuffled from round to round, so that none always finds what the same neighbour left.
+// variant makes `inner` calls in a row, after one that is not timed if inner > 1. The order of the
+// variants is shuffled from round to round, so that none always finds what the same neighbour left.
 std::vector<Series> measure(const std::vector<Variant> &variants, int rounds, int drop, int inner);
 
 double percentile(std::vector<double> x, double percent);

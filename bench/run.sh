@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the benchmarks and prints the tables of docs/performance.md: whole steps on all lists.
 #
-#   bench/run.sh                 about five minutes on a quiet machine, two cores
+#   bench/run.sh                 a few minutes on a quiet machine with two cores
 #   bench/run.sh --quick         few rounds, only to see that it works
 #   bench/run.sh --write         also appends to bench/results/<processor>.csv
 #   bench/run.sh ... --threads 1 the rest goes to largo-bench-step; see its --help
@@ -35,6 +35,7 @@ cmake --build "$build" --parallel "$(nproc)" >"$build.log" 2>&1 || { cat "$build
 
 step=$build/bench/largo-bench-step
 csv=
+[ -z "$write" ] || mkdir -p bench/results
 [ -z "$write" ] || csv="--csv bench/results/$("$step" --cpu-slug).csv"
 # shellcheck disable=SC2086  # options are words
 exec "$step" --list all $rounds $csv "$@"
