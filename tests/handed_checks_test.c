@@ -181,7 +181,7 @@ static void h45_max_grad_norm(void **state)
 static void h47_exempt_vectors(void **state)
 {
     (void)state;
-    float x[100];
+    float x[100] = {0};
     largo_param p[4] = {largo_param_f32(x, x, 10, 1), largo_param_f32(x, x, 10, 10),
                         largo_param_f32(x, x, 1, 10), largo_param_f32(x, x, 1, 1)};
     p[3].value.ndim = 0;
