@@ -62,16 +62,18 @@ if command -v shellcheck >/dev/null; then
 else
     echo "not checked: shellcheck, which is not here"
 fi
-python=$(command -v python3)
-if [ -n "$python" ]; then
-    grep '\.py$' "$work/files" | while read -r file; do
-        "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" 2>&1 |
-            tail -n 1
-    done | none "Python that does not parse"
-    grep '\.json$' "$work/files" | while read -r file; do
-        "$python" -c 'import json, sys; json.load(open(sys.argv[1]))' "$file" 2>&1 | tail -n 1 |
-            sed "s|^|$file: |"
-    done | none "JSON that does not parse"
+if command -v python3 >/dev/null; then
+    grep -E '\.(py|json)$' "$work/files" | python3 -c '
+import ast, json, sys
+for name in sys.stdin.read().split():
+    try:
+        text = open(name, encoding="utf-8").read()
+        ast.parse(text, name) if name.endswith(".py") else json.loads(text)
+    except (SyntaxError, ValueError) as error:
+        print(f"{name}: {error}")
+' 2>&1 | none "Python or JSON that does not parse"
+else
+    echo "not checked: Python and JSON, for want of python3"
 fi
 
 # ---- tests and documents -------------------------------------------------------------------------
