@@ -9,6 +9,7 @@
 #ifndef LARGO_CORE_CANON_H
 #define LARGO_CORE_CANON_H
 
+#include <stdint.h>
 #include "lang.h"
 
 enum {
@@ -29,13 +30,20 @@ LARGO_FN int largo__needs_second_look(double sum)
     return !(sum >= LARGO__LOOK_LOW && sum <= LARGO__LOOK_HIGH);
 }
 
-/* The halving tree. Lanes from `used` on must be +0; they are skipped, which changes nothing. */
+/* Lanes that n elements reach, up to a power of two: the others are +0, and adding them in the tree
+ * would change nothing. */
+LARGO_FN int largo__used_lanes(int64_t n)
+{
+    int used = LARGO__LANES;
+    while (used / 2 >= n && used > 1) used /= 2;
+    return used;
+}
+
+/* The halving tree over the used lanes. */
 LARGO_FN double largo__tree(double lane[LARGO__LANES], int used)
 {
-    for (int w = LARGO__LANES / 2; w; w /= 2) {
-        if (w >= used) continue;
+    for (int w = used / 2; w; w /= 2)
         for (int l = 0; l < w; l++) lane[l] += lane[l + w];
-    }
     return lane[0];
 }
 

@@ -75,6 +75,16 @@ LARGO_FN void add_term(const row *r, int t, const largo__elem *x, const largo__k
     }
 }
 
+/* Zero the lanes that n elements reach. Most tensors of a model are small: this is felt. */
+LARGO_FN void clear(const row *r, int64_t n, lanes *acc)
+{
+    const size_t bytes = (size_t)largo__used_lanes(n) * sizeof(float);
+    if (r->op & LARGO__SUMSQ) memset(acc->sum[0], 0, bytes);
+    if (r->op & LARGO__SUMSQ && r->terms > 1) memset(acc->sum[1], 0, bytes);
+    if (r->op & LARGO__MAX) memset(acc->max[0], 0, bytes);
+    if (r->op & LARGO__MAX && r->terms > 1) memset(acc->max[1], 0, bytes);
+}
+
 /* n <= LANES elements, one for each lane. */
 LARGO_FN void block(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at, int n,
                     lanes *acc, float *col_sum)
@@ -125,8 +135,9 @@ LARGO_FN double finish_lanes(const row *r, int t, int scaled, const streams *s, 
                              int64_t at, int64_t n, const lanes *acc)
 {
     double lane[LANES];
-    for (int l = 0; l < LANES; l++) lane[l] = (double)acc->sum[t][l];
-    const double sum = largo__tree(lane, n < LANES ? (int)n : LANES);
+    const int used = largo__used_lanes(n);
+    for (int l = 0; l < used; l++) lane[l] = (double)acc->sum[t][l];
+    const double sum = largo__tree(lane, used);
     if (!largo__needs_second_look(sum)) return sum;
     if (sum == 0.0 && all_zero(r, t, scaled, s, k, at, n)) return 0.0;
     return second_look(r, t, scaled, s, k, at, n);
@@ -137,7 +148,7 @@ LARGO_FN void finish_term(const row *r, int t, int scaled, const streams *s, con
 {
     if (r->op & LARGO__SUMSQ) sum[t] = finish_lanes(r, t, scaled, s, k, at, n, acc);
     if (!(r->op & LARGO__MAX)) return;
-    for (int l = 0; l < LANES; l++)
+    for (int l = 0; l < largo__used_lanes(n); l++)
         if ((uint32_t)acc->max[t][l] > span->max[t]) span->max[t] = (uint32_t)acc->max[t][l];
 }
 
@@ -145,7 +156,7 @@ LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *
                     int64_t n, largo__span *span, double *sum)
 {
     lanes acc;
-    if (r->op) memset(&acc, 0, sizeof acc);
+    clear(r, n, &acc);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) block(r, scaled, s, k, at + i, LANES, &acc, NULL);
     if (i < n) block(r, scaled, s, k, at + i, (int)(n - i), &acc, NULL);
@@ -176,7 +187,7 @@ LARGO_FN double tile_row(const row *r, int scaled, const streams *s, const largo
                          float *col_sum)
 {
     lanes acc;
-    if (r->op) memset(&acc, 0, sizeof acc);
+    clear(r, n, &acc);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         block(r, scaled, s, k, i, LANES, &acc, col_sum ? col_sum + i : NULL);

@@ -64,14 +64,24 @@ static void pass_span(const largo__run *run, const largo__unit *unit, const larg
 
 /* What the passes before `pass` left for it: seg of the whole segment. */
 static void finish_segment(const largo__unit *unit, const largo__family *family, int pass,
-                           const largo__exact *sum, const largo__d *d, largo__k *k)
+                           const double sum[2], const largo__d *d, largo__k *k)
+{
+    for (int before = 0; before < pass; before++)
+        if (family->pass[before].segment)
+            family->pass[before].segment(sum, (double)unit->n, d, k->seg);
+}
+
+/* The same from exact sums. */
+static void finish_exact(const largo__unit *unit, const largo__family *family, int pass,
+                         const largo__exact *exact, const largo__d *d, largo__k *k)
 {
     for (int before = 0; before < pass; before++) {
         if (!family->pass[before].segment) continue;
-        double rounded[2] = {0.0, 0.0};
+        double sum[2] = {0.0, 0.0};
         for (int t = 0; t < family->pass[before].terms; t++)
-            rounded[t] = largo__exact_round(&sum[t]);
-        family->pass[before].segment(rounded, (double)unit->n, d, k->seg);
+            sum[t] = largo__exact_round(&exact[t]);
+        finish_segment(unit, family, pass, sum, d, k);
+        return;
     }
 }
 
@@ -83,7 +93,7 @@ static void do_span(const largo__run *run, const largo__item *item)
     if (item->pass >= largo__passes(work->family)) return;
     const largo__pass *pass = &work->family->pass[item->pass];
     largo__k k = c->k;
-    if (work->sum) finish_segment(unit, work->family, item->pass, work->sum, &c->d, &k);
+    if (work->sum) finish_exact(unit, work->family, item->pass, work->sum, &c->d, &k);
     float *u = unit->grad_scratch ? unit->g + item->begin : item->u;
     largo__exact sum[2];
     if (pass->op)
@@ -99,7 +109,7 @@ static void do_span(const largo__run *run, const largo__item *item)
 static void finish_matrix(const largo__unit *unit, const largo__work *work, int pass,
                           int64_t matrix, const largo__d *d, largo__k *k)
 {
-    finish_segment(unit, work->family, pass, work->sum, d, k);
+    finish_exact(unit, work->family, pass, work->sum, d, k);
     for (int before = pass - 1; before >= 0; before--) {
         if (!work->family->pass[before].matrix) continue;
         const double mean = work->rows
@@ -214,17 +224,38 @@ static void do_matrix(const largo__run *run, const largo__item *item)
 
 /* ---- small units ---- */
 
+/* The only chunk of a unit is its sum: exact addition of one double gives it back, and NaN for what
+ * it cannot hold. */
+static void pass_one_chunk(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
+                           const largo__k *k, float *u, double sum[2])
+{
+    largo__span s = span_at(unit, 0, u);
+    s.n = unit->n;
+    s.sum = sum;
+    run->kernels[pass->row].span(&s, k);
+    for (int t = 0; pass->op && t < pass->terms; t++)
+        if (!isfinite(sum[t])) sum[t] = NAN;
+}
+
 static void whole_flat(const largo__run *run, const largo__unit *unit, const largo__family *family,
                        const largo__constants *c, float *scratch)
 {
     const int passes = largo__passes(family);
     float *u = unit->grad_scratch ? unit->g : scratch;
-    largo__exact sum[2];
-    if (family->pass[0].op)
-        for (int t = 0; t < family->pass[0].terms; t++) largo__exact_zero(&sum[t]);
     largo__k k = c->k;
+    if (unit->n <= LARGO__CHUNK) {
+        double sum[2] = {0.0, 0.0};
+        for (int pass = 0; pass < passes; pass++) {
+            if (pass) finish_segment(unit, family, pass, sum, &c->d, &k);
+            pass_one_chunk(run, unit, &family->pass[pass], &k, u, sum);
+        }
+        return;
+    }
+    largo__exact sum[2];
+    largo__exact_zero(&sum[0]);
+    largo__exact_zero(&sum[1]);
     for (int pass = 0; pass < passes; pass++) {
-        if (pass) finish_segment(unit, family, pass, sum, &c->d, &k);
+        if (pass) finish_exact(unit, family, pass, sum, &c->d, &k);
         pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, sum);
     }
 }
@@ -259,30 +290,41 @@ static void do_whole(const largo__run *run, const largo__item *item, size_t thre
 
 /* ---- the scan ---- */
 
-static void do_scan(const largo__run *run, const largo__item *item)
+/* One item into sum and max. */
+static void scan_span(const largo__run *run, const largo__item *item, largo__exact *sum,
+                      uint32_t *max)
 {
-    static const largo__pass pass = {LARGO__ROW_scan_0, LARGO__G, 0, LARGO__SUMSQ_MAX,
-                                     LARGO__SEGMENT, 1, 0, 0, 0, 0, 0};
     const largo__unit *unit = &run->plan->unit[item->unit];
-    largo__found *found = &run->layout->found[unit->group];
-    largo__span_kernel *kernel = run->kernels[pass.row].span;
+    largo__span_kernel *kernel = run->kernels[LARGO__ROW_scan_0].span;
     largo__k k = {0};
     k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
-    largo__exact sum;
-    largo__exact_zero(&sum);
     double sums[BATCH][2];
-    uint32_t max = 0;
     for (int64_t at = item->begin; at < item->end; at += BATCH * LARGO__CHUNK) {
         largo__span s = span_at(unit, at, NULL);
         s.n = item->end - at < BATCH * LARGO__CHUNK ? item->end - at : BATCH * LARGO__CHUNK;
         s.sum = &sums[0][0];
         kernel(&s, &k);
         for (int64_t c = 0; c < (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK; c++)
-            largo__exact_add(&sum, sums[c][0]);
-        if (s.max[0] > max) max = s.max[0];
+            largo__exact_add(sum, sums[c][0]);
+        if (s.max[0] > *max) *max = s.max[0];
     }
-    merge(&found->sum, &sum);
-    raise_to(&found->max, max);
+}
+
+/* A thread's whole list: its findings are shared once for each run of items of one group. */
+static void do_scans(const largo__run *run, const largo__item *item, size_t n)
+{
+    largo__exact sum;
+    largo__exact_zero(&sum);
+    uint32_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t group = run->plan->unit[item[i].unit].group;
+        scan_span(run, &item[i], &sum, &max);
+        if (i + 1 < n && run->plan->unit[item[i + 1].unit].group == group) continue;
+        merge(&run->layout->found[group].sum, &sum);
+        raise_to(&run->layout->found[group].max, max);
+        largo__exact_zero(&sum);
+        max = 0;
+    }
 }
 
 static double magnitude(uint32_t bits)
@@ -347,10 +389,14 @@ void largo__work_list(largo__run *run, size_t phase, size_t thread)
 {
     const largo__layout *layout = run->layout;
     const size_t list = phase * layout->threads + thread;
-    for (size_t i = layout->first[list]; i < layout->first[list + 1]; i++) {
+    const size_t begin = layout->first[list], end = layout->first[list + 1];
+    if (begin < end && layout->item[begin].kind == LARGO__ITEM_SCAN) {
+        do_scans(run, &layout->item[begin], end - begin);
+        return;
+    }
+    for (size_t i = begin; i < end; i++) {
         const largo__item *item = &layout->item[i];
         switch (item->kind) {
-        case LARGO__ITEM_SCAN: do_scan(run, item); break;
         case LARGO__ITEM_DECIDE: do_decide(run); break;
         case LARGO__ITEM_WHOLE: do_whole(run, item, thread); break;
         case LARGO__ITEM_SPAN: do_span(run, item); break;
