@@ -36,7 +36,7 @@ static void one_step(largo_ctx *ctx, const largo_hyper *h, int64_t step, float *
     assert_ok(largo_step(ctx, h, step, 1, &p));
 }
 
-/* The first step takes d as it is, whatever the buffer held; dampening acts from the second on. */
+/* The first step takes d as it is, without dampening, which acts from the second on. */
 static void first_step(void **state)
 {
     (void)state;
