@@ -22,8 +22,8 @@ static void status_names_and_sentences(void **state)
         assert_string_equal(largo_status_name((largo_status)unknown[i]), "LARGO_ERR_UNKNOWN");
         assert_non_null(largo_status_sentence((largo_status)unknown[i]));
     }
-    assert_int_equal(largo_version(), LARGO_VERSION_MAJOR * 10000 + LARGO_VERSION_MINOR * 100 +
-                                          LARGO_VERSION_PATCH);
+    assert_int_equal(largo_version(),
+                     LARGO_VERSION_MAJOR * 10000 + LARGO_VERSION_MINOR * 100 + LARGO_VERSION_PATCH);
 }
 
 static void *another_thread(void *text)
@@ -197,8 +197,7 @@ static void outcome(void **state)
     assert_ok(largo_step(ctx, &h, 1, 1, &p));
     o.outcome.struct_size = sizeof o.outcome - 1;
     before = o;
-    assert_refused(LARGO_ERR_ARGUMENT, "outcome.struct_size",
-                   largo_last_outcome(ctx, &o.outcome));
+    assert_refused(LARGO_ERR_ARGUMENT, "outcome.struct_size", largo_last_outcome(ctx, &o.outcome));
     assert_memory_equal(&o, &before, sizeof o);
     o.outcome.struct_size = sizeof o;
     assert_ok(largo_last_outcome(ctx, &o.outcome));
@@ -293,10 +292,14 @@ static void slots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(status_names_and_sentences), cmocka_unit_test(last_error_is_of_this_thread),
-        cmocka_unit_test(capabilities),               cmocka_unit_test(context_options),
-        cmocka_unit_test(context_struct_size),        cmocka_unit_test(context_defaults),
-        cmocka_unit_test(outcome),                    cmocka_unit_test(outcome_of_a_skip),
+        cmocka_unit_test(status_names_and_sentences),
+        cmocka_unit_test(last_error_is_of_this_thread),
+        cmocka_unit_test(capabilities),
+        cmocka_unit_test(context_options),
+        cmocka_unit_test(context_struct_size),
+        cmocka_unit_test(context_defaults),
+        cmocka_unit_test(outcome),
+        cmocka_unit_test(outcome_of_a_skip),
         cmocka_unit_test(slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

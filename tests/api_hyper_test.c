@@ -18,7 +18,9 @@ typedef struct number {
     int open;         /* high is not: the nearest double below is */
 } number;
 
+/* clang-format off */
 #define NUMBER(name, low, high, open) {#name, offsetof(largo_hyper, name), low, high, open}
+/* clang-format on */
 static const number numbers[] = {
     NUMBER(lr, 0, FLT_MAX, 0),
     NUMBER(beta1, 0, 1, 1),
@@ -39,10 +41,12 @@ static const number numbers[] = {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
+/* clang-format off */
 #define CHOICE(name, high) {#name, offsetof(largo_hyper, name), 1, high, 0}
+/* clang-format on */
 static const number choices[] = {
-    CHOICE(non_finite, 3), CHOICE(maximize, 2), CHOICE(bias_correction, 2), CHOICE(nesterov, 2),
-    CHOICE(grad_averaging, 2), CHOICE(l2, 2), CHOICE(adapt, 3),
+    CHOICE(non_finite, 3),     CHOICE(maximize, 2), CHOICE(bias_correction, 2), CHOICE(nesterov, 2),
+    CHOICE(grad_averaging, 2), CHOICE(l2, 2),       CHOICE(adapt, 3),
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
@@ -273,9 +277,9 @@ static void larger_structs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_of_every_range), cmocka_unit_test(hostile_choices),
+        cmocka_unit_test(ends_of_every_range),   cmocka_unit_test(hostile_choices),
         cmocka_unit_test(pairs_that_do_not_fit), cmocka_unit_test(names),
-        cmocka_unit_test(init_and_presets), cmocka_unit_test(documented_defaults),
+        cmocka_unit_test(init_and_presets),      cmocka_unit_test(documented_defaults),
         cmocka_unit_test(larger_structs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,8 +66,7 @@ static void null_arguments(void **state)
     assert_null(o);
     assert_refused(LARGO_ERR_ARGUMENT, "optim is NULL", largo_optim_create(s.ctx, NULL));
     assert_refused(LARGO_ERR_ARGUMENT, "optim is NULL", largo_optim_step(NULL));
-    assert_refused(LARGO_ERR_ARGUMENT, "optim is NULL",
-                   largo_optim_rebind(NULL, 0, 2, s.params));
+    assert_refused(LARGO_ERR_ARGUMENT, "optim is NULL", largo_optim_rebind(NULL, 0, 2, s.params));
     assert_refused(LARGO_ERR_ARGUMENT, "optim is NULL", largo_optim_set_schedule(NULL, 0, NULL));
     largo_tensor view;
     assert_refused(LARGO_ERR_ARGUMENT, "optim is NULL",
@@ -118,8 +117,10 @@ static void slots_by_name(void **state)
     largo_tensor view, before;
     memset(&view, 0x5a, sizeof view);
     before = view;
-    assert_refused(LARGO_ERR_ARGUMENT, "group is 1", largo_optim_slot(s.optim, 1, 0, "exp_avg", &view));
-    assert_refused(LARGO_ERR_ARGUMENT, "index is 2", largo_optim_slot(s.optim, 0, 2, "exp_avg", &view));
+    assert_refused(LARGO_ERR_ARGUMENT, "group is 1",
+                   largo_optim_slot(s.optim, 1, 0, "exp_avg", &view));
+    assert_refused(LARGO_ERR_ARGUMENT, "index is 2",
+                   largo_optim_slot(s.optim, 0, 2, "exp_avg", &view));
     assert_refused(LARGO_ERR_ARGUMENT, "NULL", largo_optim_slot(s.optim, 0, 0, NULL, &view));
     assert_refused(LARGO_ERR_ARGUMENT, "view is NULL",
                    largo_optim_slot(s.optim, 0, 0, "exp_avg", NULL));
@@ -159,10 +160,10 @@ static void rebind(void **state)
         largo_status status;
         const char *text;
     } wrong[8] = {
-        {LARGO_ERR_SHAPE, "params[1].value"},      {LARGO_ERR_SHAPE, "params[1].value"},
-        {LARGO_ERR_SHAPE, "params[1].segments"},   {LARGO_ERR_ARGUMENT, "params[1].step is NULL"},
+        {LARGO_ERR_SHAPE, "params[1].value"},       {LARGO_ERR_SHAPE, "params[1].value"},
+        {LARGO_ERR_SHAPE, "params[1].segments"},    {LARGO_ERR_ARGUMENT, "params[1].step is NULL"},
         {LARGO_ERR_ARGUMENT, "params[1].state[0]"}, {LARGO_ERR_ARGUMENT, "overlaps"},
-        {LARGO_ERR_ARGUMENT, "params[1].flags"},   {LARGO_ERR_ARGUMENT, "params[1].value.data"},
+        {LARGO_ERR_ARGUMENT, "params[1].flags"},    {LARGO_ERR_ARGUMENT, "params[1].value.data"},
     };
     for (int i = 0; i < 8; i++) {
         largo_param p[2] = {s.params[0], s.params[1]};
@@ -245,9 +246,9 @@ static void schedule_fields(void **state)
     const double wrong[4] = {-1, NAN, INFINITY, 1e39};
     double lr = 77;
     for (int i = 0; i < 4 * 3 + 8; i++) {
-        static const char *const names[11] = {"lr", "start_lr", "end_lr", "decay", "decay", "decay",
-                                              "warmup", "total", "struct_size", "struct_size",
-                                              "has a value"};
+        static const char *const names[11] = {"lr",          "start_lr",    "end_lr",     "decay",
+                                              "decay",       "decay",       "warmup",     "total",
+                                              "struct_size", "struct_size", "has a value"};
         x.schedule = defaults;
         double *const rates[3] = {&x.schedule.lr, &x.schedule.start_lr, &x.schedule.end_lr};
         if (i < 12) *rates[i / 4] = wrong[i % 4];

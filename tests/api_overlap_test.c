@@ -172,6 +172,11 @@ static void behind_others(void **state)
     assert_refused(LARGO_ERR_ARGUMENT, "params[3].value", largo_step(ctx, &h, 1, 4, p));
     p[3].value.data = memory + 151; /* what params[2] reads */
     assert_refused(LARGO_ERR_ARGUMENT, "params[3].value", largo_step(ctx, &h, 1, 4, p));
+    p[3].grad.data = grads + 10; /* one gradient inside another may be; a value behind it not */
+    p[3].value.data = grads + 50;
+    assert_refused(LARGO_ERR_ARGUMENT, "params[3].value", largo_step(ctx, &h, 1, 4, p));
+    p[3].value.data = memory + 110;
+    assert_ok(largo_step(ctx, &h, 1, 4, p));
     largo_ctx_destroy(ctx);
 }
 

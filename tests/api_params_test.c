@@ -106,7 +106,8 @@ static void too_many_elements(void **state)
     REFUSED(LARGO_ERR_SHAPE, "2^60", set_shape(p, k, k, k + 1));
     REFUSED(LARGO_ERR_SHAPE, "2^60", set_shape(p, INT64_MAX, 1, 1));
     REFUSED(LARGO_ERR_SHAPE, "2^60", set_shape(p, INT64_MAX, INT64_MAX, INT64_MAX));
-    REFUSED(LARGO_ERR_SHAPE, "2^60", set_shape(p, (int64_t)1 << 32, (int64_t)1 << 32, 1)); /* 2^64 */
+    REFUSED(LARGO_ERR_SHAPE, "2^60",
+            set_shape(p, (int64_t)1 << 32, (int64_t)1 << 32, 1)); /* 2^64 */
     REFUSED(LARGO_ERR_SHAPE, "2^60", set_shape(p, (int64_t)3 << 61, 3, 3));
     REFUSED(LARGO_ERR_SHAPE, "shape[2]", set_shape(p, INT64_MAX, INT64_MAX, -1));
     /* 2^60 is legal: the next thing that is wrong is complained of */
@@ -160,10 +161,11 @@ static void missing_state(void **state)
         make_scene(&s);
         s.params[1].state[slot] = NULL;
         memcpy(&before, &s, sizeof s);
-        assert_refused(LARGO_ERR_ARGUMENT, slot ? "params[1].state[1] is NULL; lamb needs slot 1 "
-                                                  "(exp_avg_sq), 96 bytes"
-                                                : "params[1].state[0] is NULL; lamb needs slot 0 "
-                                                  "(exp_avg), 96 bytes",
+        assert_refused(LARGO_ERR_ARGUMENT,
+                       slot ? "params[1].state[1] is NULL; lamb needs slot 1 "
+                              "(exp_avg_sq), 96 bytes"
+                            : "params[1].state[0] is NULL; lamb needs slot 0 "
+                              "(exp_avg), 96 bytes",
                        largo_step(ctx, &s.hyper, 6, 2, s.params));
         assert_memory_equal(&s, &before, sizeof s);
     }

@@ -22,7 +22,7 @@ static const struct options {
     const char *name;
     largo_algo algo;
     uint32_t flags;
-    const char *set; /* field=value, in the order of largo_hyper_set calls */
+    const char *set; /* field=value, for largo_hyper_set */
 } options[] = {
     {"sgd", LARGO_SGD, 0, "weight_decay=0.01"},
     {"sgd_momentum", LARGO_SGD, 0, "momentum=0.9 dampening=0.1 weight_decay=0.01"},
@@ -57,20 +57,21 @@ typedef struct shape {
 } shape;
 
 static const shape small[] = {
-    {0, 1, {1}},       {0, 1, {31}},   {0, 1, {32}},   {0, 1, {33}},         {0, 1, {127}},
-    {0, 1, {128}},     {0, 1, {129}},  {0, 1, {1000}}, {0, 1, {4095}},       {0, 1, {4097}},
-    {0, 2, {33, 7}},   {0, 0, {0}},    {0, 1, {0}},    {0, 4, {3, 5, 7, 9}}, {0, 2, {1, 300}},
-    {0, 2, {300, 1}},
+    {0, 1, {1}},    {0, 1, {31}},         {0, 1, {32}},     {0, 1, {33}},
+    {0, 1, {127}},  {0, 1, {128}},        {0, 1, {129}},    {0, 1, {1000}},
+    {0, 1, {4095}}, {0, 1, {4097}},       {0, 2, {33, 7}},  {0, 0, {0}},
+    {0, 1, {0}},    {0, 4, {3, 5, 7, 9}}, {0, 2, {1, 300}}, {0, 2, {300, 1}},
 };
 static const shape middle[] = {
     {0, 1, {32768}},    {0, 1, {32769}},   {0, 1, {65537}},
     {0, 2, {257, 769}}, {0, 2, {3, 8191}}, {0, 2, {50, 4097}},
 };
 static const shape segmented[] = {
-    {4, 2, {4, 1000}},      {3, 2, {96, 769}},         {2, 1, {66000}}, {2, 3, {4, 35, 300}},
-    {3, 2, {3, 5}},         {2, 4, {2, 3, 130, 70}},   {7, 1, {700}},
+    {4, 2, {4, 1000}}, {3, 2, {96, 769}},       {2, 1, {66000}}, {2, 3, {4, 35, 300}},
+    {3, 2, {3, 5}},    {2, 4, {2, 3, 130, 70}}, {7, 1, {700}},
 };
 static const shape huge[] = {{0, 1, {1000003}}};
+
 typedef struct shape_set {
     const char *name;
     const shape *shape;
@@ -121,12 +122,13 @@ static const struct way {
     size_t cache; /* 0: the machine's. Small: many waves, and directions made again */
     int for_huge;
 } ways[] = {
-    {1, 0, 0, NULL, 0, 1},     {2, 0, 1, NULL, 0, 0},       {3, 0, 0, NULL, 1 << 20, 0},
-    {7, 0, 0, NULL, 0, 0},     {2, 1, 0, NULL, 0, 0},       {3, 1, 1, pool, 0, 1},
-    {7, 0, 1, reversed, 0, 0}, {2, 0, 0, NULL, 1 << 14, 0}, {1, 1, 1, NULL, 1 << 14, 0},
+    {1, 0, 0, NULL, 0, 1},           {2, 0, 1, NULL, 0, 0},       {3, 0, 0, NULL, 1 << 20, 0},
+    {7, 0, 0, NULL, 0, 0},           {2, 1, 0, NULL, 0, 0},       {3, 1, 1, pool, 0, 1},
+    {7, 0, 1, reversed, 0, 0},       {2, 0, 0, NULL, 1 << 14, 0}, {1, 1, 1, NULL, 1 << 14, 0},
     {3, 1, 0, reversed, 1 << 20, 0},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
+
 /* The CPU backend, as if its cache were another one. */
 static largo__backend backend;
 static const struct way *way_now;
@@ -163,13 +165,10 @@ static int64_t numel(const shape *s)
 /* Exponents far apart, so that chunks need a second look; a chunk of zeros; subnormals. */
 static void fill(float *x, size_t n, uint64_t seed, size_t tensor, int is_grad)
 {
-    static const struct {
-        int exponent, spread;
-    } grads[5] = {{0, 7}, {-66, 5}, {58, 9}, {-3, 3}, {20, 60}}, values[3] = {{0, 3}, {-58, 3}, {52, 4}};
-    if (is_grad)
-        test_fill(x, n, seed, grads[tensor % 5].exponent, grads[tensor % 5].spread);
-    else
-        test_fill(x, n, seed, values[tensor % 3].exponent, values[tensor % 3].spread);
+    static const int grads[5][2] = {{0, 7}, {-66, 5}, {58, 9}, {-3, 3}, {20, 60}};
+    static const int values[3][2] = {{0, 3}, {-58, 3}, {52, 4}};
+    const int *how = is_grad ? grads[tensor % 5] : values[tensor % 3]; /* exponent, spread */
+    test_fill(x, n, seed, how[0], how[1]);
     for (size_t i = 0; i < n; i++) {
         if (tensor % 5 == 3 && i % 7 == 2) x[i] = ldexpf((float)(i % 97) - 48.0f, -145);
         if (is_grad && i / 4096 == 1) x[i] = 0.0f;
@@ -205,10 +204,10 @@ static largo_hyper make_hyper(const struct options *o)
     assert_ok(largo_hyper_init(&h, o->algo));
     h.lr = 0.01;
     char name[40];
-    double value;
-    int read;
-    for (const char *at = o->set; sscanf(at, " %39[^=]=%lf%n", name, &value, &read) == 2; at += read)
-        assert_ok(largo_hyper_set(&h, name, value));
+    double x;
+    int k;
+    for (const char *at = o->set; sscanf(at, " %39[^=]=%lf%n", name, &x, &k) == 2; at += k)
+        assert_ok(largo_hyper_set(&h, name, x));
     return h;
 }
 
@@ -262,12 +261,11 @@ static uint64_t hash_run(const run *r, const shape_set *set, largo_optim *optim)
     for (size_t i = 0; i < r->n; i++) {
         const size_t numel_i = (size_t)numel(&set->shape[i]);
         const float *value = r->params[i].value.data;
-        size_t odd = 0;
+        size_t odd = 0, n;
         for (size_t e = 0; e < numel_i; e++) odd += isfinite(value[e]) ? 0 : 1;
         assert_int_equal(odd, 0);
         hash = test_hash(hash, value, numel_i);
         largo_slot slots[LARGO_MAX_SLOTS];
-        size_t n;
         assert_ok(largo_slots(&r->hyper, &r->params[i], slots, &n));
         for (size_t s = 0; s < n; s++) {
             largo_tensor view = {.data = r->params[i].state[s]};
@@ -292,7 +290,8 @@ static uint64_t compute(largo_ctx *ctx, const struct options *o, const shape_set
     }
     for (int64_t t = 0; t < set->steps; t++) {
         memcpy(r.grad, in->grad[t], in->total * sizeof(float));
-        assert_ok(optim ? largo_optim_step(optim) : largo_step(ctx, &r.hyper, t + 1, r.n, r.params));
+        assert_ok(optim ? largo_optim_step(optim)
+                        : largo_step(ctx, &r.hyper, t + 1, r.n, r.params));
         if (!way->scratch) assert_false(memcmp(r.grad, in->grad[t], in->total * sizeof(float)));
     }
     const uint64_t hash = hash_run(&r, set, optim);
@@ -305,6 +304,7 @@ static uint64_t compute(largo_ctx *ctx, const struct options *o, const shape_set
 
 static uint64_t golden[OPTIONS][SETS];
 static int known[OPTIONS][SETS], wrong;
+
 static void read_golden(void)
 {
     FILE *file = fopen(LARGO_GOLDEN "/bits.txt", "r");
@@ -316,7 +316,7 @@ static void read_golden(void)
         int o = 0, s = 0;
         while (o < OPTIONS && strcmp(options[o].name, name) != 0) o++;
         while (s < SETS && strcmp(sets[s].name, set) != 0) s++;
-        if (o == OPTIONS || s == SETS) fail_msg("nobody computes golden/bits.txt's %s %s", name, set);
+        if (o == OPTIONS || s == SETS) fail_msg("nobody computes %s %s", name, set);
         golden[o][s] = hash;
         known[o][s] = 1;
     }

@@ -345,7 +345,8 @@ int main(void)
     static char names[2 * N][80];
     struct CMUnitTest tests[2 * N + 1] = {{0}};
     for (size_t i = 0; i < N; i++) {
-        snprintf(names[2 * i], sizeof names[0], "%s: each allocation fails once", scenarios[i].name);
+        snprintf(names[2 * i], sizeof names[0], "%s: each allocation fails once",
+                 scenarios[i].name);
         snprintf(names[2 * i + 1], sizeof names[0], "%s: given up", scenarios[i].name);
         const struct CMUnitTest pair[2] = {
             {names[2 * i], each_allocation_fails_once, NULL, NULL, (void *)&scenarios[i]},

@@ -14,19 +14,39 @@ typedef struct field {
     int is_choice;
 } field;
 
+/* clang-format off */
 #define NUMBER(name) {#name, offsetof(largo_hyper, name), 0}
 #define CHOICE(name) {#name, offsetof(largo_hyper, name), 1}
+/* clang-format on */
 static const field fields[] = {
-    CHOICE(non_finite),      CHOICE(maximize),        CHOICE(bias_correction), CHOICE(nesterov),
-    CHOICE(grad_averaging),  CHOICE(l2),              CHOICE(adapt),           NUMBER(lr),
-    NUMBER(beta1),           NUMBER(beta2),           NUMBER(beta3),           NUMBER(momentum),
-    NUMBER(dampening),       NUMBER(eps),             NUMBER(eps2),            NUMBER(weight_decay),
-    NUMBER(clip_threshold),  NUMBER(weight_norm_min), NUMBER(weight_norm_max),
-    NUMBER(trust_ratio_min), NUMBER(trust_ratio_max), NUMBER(grad_scale),      NUMBER(max_grad_norm),
+    CHOICE(non_finite),
+    CHOICE(maximize),
+    CHOICE(bias_correction),
+    CHOICE(nesterov),
+    CHOICE(grad_averaging),
+    CHOICE(l2),
+    CHOICE(adapt),
+    NUMBER(lr),
+    NUMBER(beta1),
+    NUMBER(beta2),
+    NUMBER(beta3),
+    NUMBER(momentum),
+    NUMBER(dampening),
+    NUMBER(eps),
+    NUMBER(eps2),
+    NUMBER(weight_decay),
+    NUMBER(clip_threshold),
+    NUMBER(weight_norm_min),
+    NUMBER(weight_norm_max),
+    NUMBER(trust_ratio_min),
+    NUMBER(trust_ratio_max),
+    NUMBER(grad_scale),
+    NUMBER(max_grad_norm),
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-static const char *const used_by_all = " non_finite maximize lr weight_decay grad_scale max_grad_norm ";
+static const char *const used_by_all =
+    " non_finite maximize lr weight_decay grad_scale max_grad_norm ";
 
 /* What else the header says each algorithm uses. */
 static const struct {
@@ -101,9 +121,19 @@ static void h43_hyper_parameters_out_of_range(void **state)
         const char *name;
         double value;
     } wrong[] = {
-        {"beta1", 1},    {"beta1", -.1}, {"beta1", NAN}, {"beta2", 1},         {"beta2", -.1},
-        {"beta2", NAN},  {"eps", 0},     {"eps", -1},    {"lr", NAN},          {"lr", -1},
-        {"lr", INFINITY}, {"weight_decay", -1},          {"weight_decay", INFINITY},
+        {"beta1", 1},
+        {"beta1", -.1},
+        {"beta1", NAN},
+        {"beta2", 1},
+        {"beta2", -.1},
+        {"beta2", NAN},
+        {"eps", 0},
+        {"eps", -1},
+        {"lr", NAN},
+        {"lr", -1},
+        {"lr", INFINITY},
+        {"weight_decay", -1},
+        {"weight_decay", INFINITY},
     };
     for (int algo = 0; algo < ALGOS; algo++)
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

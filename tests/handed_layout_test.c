@@ -249,12 +249,9 @@ static void h72_equal_inputs_equal_outputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(h12_order_and_settings),
-        cmocka_unit_test(h20_empty_tensors_anywhere),
-        cmocka_unit_test(h30_tails_and_addresses),
-        cmocka_unit_test(h58_a_million_and_any_threads),
-        cmocka_unit_test(h60_same_bits_as_scalar),
-        cmocka_unit_test(h72_equal_inputs_equal_outputs),
+        cmocka_unit_test(h12_order_and_settings),  cmocka_unit_test(h20_empty_tensors_anywhere),
+        cmocka_unit_test(h30_tails_and_addresses), cmocka_unit_test(h58_a_million_and_any_threads),
+        cmocka_unit_test(h60_same_bits_as_scalar), cmocka_unit_test(h72_equal_inputs_equal_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,6 @@ static void step(twins *w)
     assert_ok(largo_step(w->ctx, &w->hyper, w->t, TENSORS, w->functional.params));
 }
 
-/* Values, states and counts agree. */
 static void compare(twins *w)
 {
     for (size_t i = 0; i < TENSORS; i++) {
@@ -216,7 +215,8 @@ static void unfreezing(void **state)
         begin(&w, algo, flags);
         step(&w);
         compare(&w);
-        for (int i = 0; i < TENSORS; i += 2) w.own.params[i].flags = w.functional.params[i].flags = 0;
+        for (int i = 0; i < TENSORS; i += 2)
+            w.own.params[i].flags = w.functional.params[i].flags = 0;
         rebind(&w);
         step(&w);
         assert_int_equal(largo_optim_param_step(w.optim, 0, 0), 1);
@@ -359,10 +359,8 @@ static void objects_outlive_their_context(void **state)
     step(&b);
     compare(&b);
     largo_optim_destroy(b.optim);
-    drop(&a.own);
-    drop(&a.functional);
-    drop(&b.own);
-    drop(&b.functional);
+    for (int i = 0; i < 4; i++)
+        drop((tensors *[]){&a.own, &a.functional, &b.own, &b.functional}[i]);
 }
 
 static void *ten_steps(void *arg)

@@ -270,7 +270,8 @@ static void lamb_steps_by_lr_times_norm(void **state)
             tensor x = make_vector(&h, 21, sizes[s]), w = make_vector(&h, 21, sizes[s]);
             for (size_t i = 0; i < x.n; i++) x.grad[i] = ldexpf(x.grad[i], power);
             assert_ok(largo_step(ctx, &h, 1, 1, &x.param));
-            const double moved = norm(x.value, w.value, x.n), want = 0.01 * norm(w.value, NULL, x.n);
+            const double moved = norm(x.value, w.value, x.n),
+                         want = 0.01 * norm(w.value, NULL, x.n);
             assert_true(fabs(moved - want) <= 1e-5 * want);
             assert_true(norm(x.value, first.value, x.n) <= 1e-5 * want);
             drop(&x);
