@@ -1,6 +1,6 @@
 /* labels: short
  *
- * Every field of every algorithm at both ends of its range, NaN and infinity; initialisers, presets,
+ * Every field of every algorithm at both ends of its range, NaN, infinity; initialisers, presets,
  * access by name, struct sizes. What an algorithm does not use is tests/handed_checks_test.c. */
 #include <float.h>
 #include <math.h>

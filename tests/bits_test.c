@@ -4,7 +4,7 @@
  * each (options, shapes) in golden/bits.txt, which every instruction set that is here, number of
  * threads, entry and order of work must meet.
  *
- * LARGO_ISA restricts it to one instruction set. LARGO_BITS_WRITE=path writes the hashes to that file
+ * LARGO_ISA restricts it to one instruction set. LARGO_BITS_WRITE=path writes hashes to that file
  * instead of comparing them; all ways must still agree. A change of bits is reviewed. */
 #include <inttypes.h>
 #include <math.h>

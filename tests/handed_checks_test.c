@@ -7,7 +7,7 @@
 #include <string.h>
 #include "support.h"
 
-/* The fields of the header, by hand: a field that the library's own table forgot is missed by it. */
+/* The fields of the header, by hand: the library's own table may have forgotten one. */
 typedef struct field {
     const char *name;
     size_t offset;
@@ -166,7 +166,7 @@ static void h44_unused_fields_are_refused(void **state)
     assert_true(unused > 30);
 }
 
-/* And the defaults are accepted, with NaN or 0 in all that is unused, a number in all that is not. */
+/* Defaults are accepted, with NaN or 0 in all that is unused, a number in all that is not. */
 static void h44_defaults_leave_unused_fields_unset(void **state)
 {
     (void)state;

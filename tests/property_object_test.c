@@ -89,7 +89,7 @@ static largo_param stateless(const largo_param *p)
     return q;
 }
 
-/* An object over the same values and gradients with state of its own, beside the functional step. */
+/* An object over the same values and gradients with state of its own, and the functional step. */
 typedef struct twins {
     largo_ctx *ctx;
     largo_hyper hyper;
