@@ -1,8 +1,8 @@
 /* labels: oracle short every-isa
  *
- * AdamW against golden/adamw.json. State: 10 steps of at most 5 roundings each (beta, 1 - beta, g^2,
- * product, fma) are 10 * 5 * 2^-24 = 3e-6 of the largest value on the way, which is at most three
- * times the largest sample; 1e-5 is the bound. */
+ * AdamW against golden/adamw.json. State: 10 steps of at most 5 roundings each (beta, 1 - beta,
+ * g^2, product, fma) are 10 * 5 * 2^-24 = 3e-6 of the largest value on the way, which is at most
+ * three times the largest sample; 1e-5 is the bound. */
 #include <string.h>
 #include "support_golden.h"
 

@@ -1,8 +1,8 @@
 /* labels: oracle short every-isa
  *
  * CAME against golden/came.json. State m, r, c, v: as AdamW's, 1e-5 of the largest sample. R and C
- * average (u^ - m)^2: where û comes near m the float32 noise of the difference is squared (trap T6),
- * so theirs is the README's 1e-4. */
+ * average (u^ - m)^2: where û comes near m the float32 noise of the difference is squared (trap
+ * T6), so theirs is the README's 1e-4. */
 #include <string.h>
 #include "support_golden.h"
 

@@ -1,11 +1,12 @@
 /* labels: oracle short every-isa
  *
- * LAMB against golden/lamb.json. State tolerance as AdamW's: 1e-5; with l2 the weights enter it, off
- * by their own tolerance (4e-7), which wd = 0.1 makes nothing of.
+ * LAMB against golden/lamb.json. State tolerance as AdamW's: 1e-5; with l2 the weights enter it,
+ * off by their own tolerance (4e-7), which wd = 0.1 makes nothing of.
  *
  * The trust ratio is no output of the library. It is seen through the length of the step: the test
- * makes u again from the state and the weights before, and ratio = |w' - w| / (lr |u|). w' is rounded
- * to half an ulp, so the ratio seen is good to 2^-24 |w| / (lr ratio |u|), plus 1e-5 for u. */
+ * makes u again from the state and the weights before, and ratio = |w' - w| / (lr |u|). w' is
+ * rounded to half an ulp, so the ratio seen is good to 2^-24 |w| / (lr ratio |u|), plus 1e-5 for u.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

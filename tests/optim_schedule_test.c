@@ -1,7 +1,7 @@
 /* labels: oracle short
  *
- * Learning-rate schedules against golden/schedule.json (1e-12 relative, as its README says), and the
- * properties that the header promises. */
+ * Learning-rate schedules against golden/schedule.json (1e-12 relative, as its README says), and
+ * the properties that the header promises. */
 #include <math.h>
 #include <string.h>
 #include "support_golden.h"
@@ -74,8 +74,8 @@ static void vectors(void **state)
     cJSON_Delete(file);
 }
 
-/* The formulas of the header, with libm, over a schedule that the vectors do not have: start and end
- * rates with linear and cosine. */
+/* The formulas of the header, with libm, over a schedule that the vectors do not have: start and
+ * end rates with linear and cosine. */
 static void formulas(void **state)
 {
     (void)state;

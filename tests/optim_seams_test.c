@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include "support_probe.h"
 
-/* The library asks for the last-level cache when a context is made; a small one makes many waves. */
+/* The library asks for the last-level cache when a context is made; a small one makes many waves.
+ */
 static long cache_bytes;
 long sysconf(int name)
 {

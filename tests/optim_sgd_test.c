@@ -1,8 +1,8 @@
 /* labels: oracle short every-isa
  *
  * SGD against golden/sgd.json. State: 10 steps of at most 6 roundings each (wd, d, 1 - dampening,
- * product, momentum, fma), and w itself is off by its own tolerance, which wd <= 0.1 passes on: below
- * 1e-5 of the largest value. */
+ * product, momentum, fma), and w itself is off by its own tolerance, which wd <= 0.1 passes on:
+ * below 1e-5 of the largest value. */
 #include <math.h>
 #include <string.h>
 #include "support_golden.h"

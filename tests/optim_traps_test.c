@@ -1,7 +1,7 @@
 /* labels: oracle short every-isa
  *
- * The numeric traps of the specification, each with the figure that a naive implementation gives. T4
- * is also in optim_seams_test.c, T1 and T2 concern every norm. */
+ * The numeric traps of the specification, each with the figure that a naive implementation gives.
+ * T4 is also in optim_seams_test.c, T1 and T2 concern every norm. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +59,8 @@ static double step_length(const float *w0, const float *g, size_t n, double lr)
     return sqrt(sum) / (lr * norm(w0, n));
 }
 
-/* The bound, 1e-6, is 16 roundings: lr ratio, u, and half the error of two sums in lanes of 32, which
- * is far smaller than its worst case. A float sum in one go is off by 1e-4 and more here. */
+/* The bound, 1e-6, is 16 roundings: lr ratio, u, and half the error of two sums in lanes of 32,
+ * which is far smaller than its worst case. A float sum in one go is off by 1e-4 and more here. */
 static void t1_norm_of_many(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* support_golden.h - golden/<optimizer>.json: a case opened as tensors, stepped through either entry of
- * the library, and compared. golden/README.md describes the files. */
+/* support_golden.h - golden/<optimizer>.json: a case opened as tensors, stepped through either
+ * entry of the library, and compared. golden/README.md describes the files. */
 #ifndef LARGO_TESTS_SUPPORT_GOLDEN_H
 #define LARGO_TESTS_SUPPORT_GOLDEN_H
 
@@ -18,7 +18,8 @@ double golden_number(const cJSON *object, const char *key);
 /* hp of a case or a policy as hyper-parameters of the algorithm; max_grad_norm 0 is off. */
 largo_hyper golden_hyper(const cJSON *hp, largo_algo algo);
 
-/* Elements of {"shape": ...}, and a tensor from its generator. t = 0: weights; else gradient of step t. */
+/* Elements of {"shape": ...}, and a tensor from its generator. t = 0: weights; else gradient of
+ * step t. */
 size_t golden_numel(const cJSON *tensor);
 void golden_fill(float *out, const cJSON *tensor, const char *which, int t);
 
@@ -59,7 +60,8 @@ largo_status golden_step(golden_run *run, int t);
 /* The memory of a state slot and its length, by name; fails if there is none. */
 const float *golden_slot(golden_run *run, size_t k, const char *slot, size_t *n);
 
-/* Compare with one record of "w" (all elements or samples, and sums of w - w0) and its tolerance. */
+/* Compare with one record of "w" (all elements or samples, and sums of w - w0) and its tolerance.
+ */
 void golden_check_w(const golden_run *run, size_t k, const cJSON *want, double tol);
 
 /* All tensors with a record of "steps"; state too, if the record has it. */
@@ -70,7 +72,8 @@ void golden_check_record(golden_run *run, const cJSON *record, size_t n_states,
 void golden_check_case(largo_ctx *ctx, golden_entry entry, const cJSON *test, largo_algo algo,
                        size_t n_states, const golden_state states[]);
 
-/* A "reject" case: SKIP and ERROR refuse its first step, through both entries, and write nothing. */
+/* A "reject" case: SKIP and ERROR refuse its first step, through both entries, and write nothing.
+ */
 void golden_check_rejected(largo_ctx *ctx, const cJSON *test, largo_algo algo);
 
 /* golden/policy.json for one optimizer, through both entries; returns how many cases there were. */

@@ -1,18 +1,18 @@
 /* support_probe.h - one step of every optimizer against a plain reference in double.
  *
- * A probe is a parameter before and after a step from a random state. Outputs are checked in the order
- * they arise, each from the library's own outputs before it (p from the m and v that it wrote), so an
- * error bound covers a few roundings only. U = 2^-24 is one rounding to nearest; each bound counts the
- * roundings of the line of code it follows, constants included; a float lane that sums n squares has
- * n of them. */
+ * A probe is a parameter before and after a step from a random state. Outputs are checked in the
+ * order they arise, each from the library's own outputs before it (p from the m and v that it
+ * wrote), so an error bound covers a few roundings only. U = 2^-24 is one rounding to nearest; each
+ * bound counts the roundings of the line of code it follows, constants included; a float lane that
+ * sums n squares has n of them. */
 #ifndef LARGO_TESTS_SUPPORT_PROBE_H
 #define LARGO_TESTS_SUPPORT_PROBE_H
 
 #include "support.h"
 
 /* ZERO_CHUNK: zeros from 4096 to 8191, in short tensors in the middle third. TINY: all about 1e-25,
- * second moments 0. TINY_CHUNK: so in that chunk, zeros elsewhere. ZERO_LINES_BIG: a row and a column
- * without gradient, others up to 2^30; state 0. */
+ * second moments 0. TINY_CHUNK: so in that chunk, zeros elsewhere. ZERO_LINES_BIG: a row and a
+ * column without gradient, others up to 2^30; state 0. */
 typedef enum content { NORMAL, ZERO_CHUNK, TINY_CHUNK, TINY, ZERO_LINES_BIG } content;
 
 typedef struct probe {

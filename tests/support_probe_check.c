@@ -84,8 +84,8 @@ static void check_moments(const slice *s)
     }
 }
 
-/* Six roundings: correction and product, root, correction, eps and fma, division; the last two of the
- * denominator share one. */
+/* Six roundings: correction and product, root, correction, eps and fma, division; the last two of
+ * the denominator share one. */
 static double direction(const slice *s, size_t i)
 {
     const double m = (double)s->state[0][i] / s->bias1;
