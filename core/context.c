@@ -51,7 +51,7 @@ static largo_status choose(largo_backend wanted, const largo__backend **chosen)
                        "options.backend is %d; it must be AUTO, CPU or CUDA (0 to 2)", (int)wanted);
 }
 
-/* Options of any size as ours: a shorter struct leaves defaults, a longer one must be zero beyond. */
+/* Options of any accepted size as ours: a longer struct must be zero beyond what we know. */
 static largo_status read_options(const largo_ctx_options *given, largo_ctx_options *options)
 {
     const largo_ctx_options defaults = LARGO_CTX_OPTIONS;

@@ -5,8 +5,8 @@
  * atomic of integers does exactly, so the order of chunks, threads, blocks and ranks cannot matter.
  * One rounding at the end.
  *
- * Range: every sum of squares of floats, 2^-298 up to 2^320. A number outside it, inf or NaN cannot
- * be held; it is counted in the last limb and makes the result NaN.
+ * Range of an addend: below 2^308, no bit below 2^-320: every sum of squares of floats (2^-298 to
+ * 2^256 n). What is outside, inf or NaN is counted in the last limb and makes the result NaN.
  * Head room: an addend puts less than 2^32 into a limb, so 2^31 of them fit before a limb could
  * overflow: 2^43 elements in chunks of 4096.
  */

@@ -87,10 +87,11 @@ static void zero_cpu(void *memory, size_t bytes)
 static largo_status plan_cpu(largo_ctx *ctx, largo__plan *plan)
 {
     const device *d = ctx->device;
-    plan->backend = largo__layout_make(ctx, plan, d->threads, d->cache);
+    size_t bytes = 0;
+    plan->backend = largo__layout_make(ctx, plan, d->threads, d->cache, &bytes);
     if (plan->backend) return LARGO_OK;
-    return largo__fail(LARGO_ERR_MEMORY, "no memory for the work lists of %zu tensors",
-                       plan->units);
+    return largo__fail(LARGO_ERR_MEMORY, "no memory for the work lists of %zu tensors, %zu bytes",
+                       plan->units, bytes);
 }
 
 static void unplan_cpu(largo_ctx *ctx, largo__plan *plan)

@@ -406,7 +406,7 @@ static size_t useful_threads(const builder *b, size_t threads)
 }
 
 largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_t threads,
-                                  size_t cache)
+                                  size_t cache, size_t *bytes)
 {
     largo__layout counted = {0};
     builder b = {plan, &counted, 1, 0, 0, cache, 0};
@@ -416,6 +416,7 @@ largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_
     counted.phases = b.lists / b.threads;
     arena measure = {NULL, 0};
     lay_out(&measure, &b, &counted);
+    *bytes = measure.used;
 
     char *block = measure.used == SIZE_MAX ? NULL : largo__host_alloc(ctx, measure.used);
     if (!block) return NULL;

@@ -76,9 +76,9 @@ typedef struct largo__layout {
 
 int64_t largo__super_tiles(const largo__unit *unit); /* of one matrix */
 
-/* NULL: no memory. `cache` is what the last-level cache holds, in bytes. */
+/* NULL: no memory for *bytes. `cache` is what the last-level cache holds, in bytes. */
 largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_t threads,
-                                  size_t cache);
+                                  size_t cache, size_t *bytes);
 void largo__layout_free(largo_ctx *ctx, largo__layout *layout);
 
 #endif

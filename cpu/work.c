@@ -334,9 +334,10 @@ static double magnitude(uint32_t bits)
     return (double)x;
 }
 
+/* After scale and clip; NaN is too large. */
 static int too_large(const largo__group_scan *group, double magnitude_of_g)
 {
-    return !(magnitude_of_g * group->grad_scale < group->limit); /* NaN is too large */
+    return !(magnitude_of_g * group->grad_scale * group->clip < group->limit);
 }
 
 /* The first such value of a group whose policy minds it. Only ever runs when there is one. */
@@ -356,30 +357,37 @@ LARGO_COLD static void find_bad(largo__run *run)
     }
 }
 
-/* One thread: is there a step, what is the norm, how much must be clipped? */
-static void do_decide(largo__run *run)
+/* Norm over all groups, and the factor that brings it under each group's bound. */
+static void find_clip(largo__run *run)
 {
     largo__plan *plan = run->plan;
     double squares = 0.0;
     for (size_t g = 0; g < plan->groups; g++) {
-        const largo__group_scan *group = &plan->group[g];
-        const largo__found *found = &run->layout->found[g];
-        squares += group->grad_scale * group->grad_scale * largo__exact_round(&found->sum);
-        if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
-        if (!too_large(group, magnitude(found->max))) continue;
-        run->result->bad = 1;
-        run->result->error |= group->non_finite == LARGO_NON_FINITE_ERROR;
+        const double scale = plan->group[g].grad_scale;
+        squares += scale * scale * largo__exact_round(&run->layout->found[g].sum);
     }
-    run->result->grad_norm = sqrt(squares);
-    if (run->result->bad) {
-        find_bad(run);
-        run->stop = 1;
-        return;
-    }
+    const double norm = run->result->grad_norm = sqrt(squares);
     for (size_t g = 0; g < plan->groups; g++) {
         largo__group_scan *group = &plan->group[g];
-        const double norm = run->result->grad_norm;
         group->clip = norm > group->max_grad_norm ? group->max_grad_norm / norm : 1.0;
+    }
+}
+
+/* One thread: what is the norm, how much must be clipped, is there a step? */
+static void do_decide(largo__run *run)
+{
+    largo__plan *plan = run->plan;
+    find_clip(run);
+    for (size_t g = 0; g < plan->groups; g++) {
+        const largo__group_scan *group = &plan->group[g];
+        if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
+        if (!too_large(group, magnitude(run->layout->found[g].max))) continue;
+        run->result->bad = run->stop = 1;
+        run->result->error |= group->non_finite == LARGO_NON_FINITE_ERROR;
+    }
+    if (run->stop) {
+        find_bad(run);
+        return;
     }
     for (size_t i = 0; i < plan->n_constants; i++)
         plan->constants[i].k.grad_scale *= plan->group[plan->constants[i].group].clip;

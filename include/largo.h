@@ -196,7 +196,7 @@ typedef enum largo_adapt {
 } largo_adapt;
 
 /* What a step does about a gradient that is inf or NaN or, for the algorithms that keep its square
- * (all but SGD), has |g * grad_scale| >= 2^64. */
+ * (all but SGD), reaches a magnitude of 2^64 after grad_scale and clip. */
 typedef enum largo_non_finite {
     LARGO_NON_FINITE_SKIP = 1,     /* nothing is written, no step is counted; LARGO_SKIPPED */
     LARGO_NON_FINITE_ERROR = 2,    /* the same; LARGO_ERR_NON_FINITE */
@@ -280,12 +280,13 @@ typedef struct largo_param {
     uint32_t flags;       /* LARGO_PARAM_* */
     uint32_t id;          /* reserved for naming the parameter; any value */
     uint32_t pad;         /* 0 */
-    int64_t *step;        /* in/out: this parameter's own count of steps; NULL: the step given */
+    int64_t *step;        /* in/out: this parameter's own count of steps, which others may share;
+                             NULL: the step given */
     uint64_t reserved[5]; /* 0 */
 } largo_param;
 
 #define LARGO_PARAM_NO_DECAY 1u     /* weight_decay is 0 here: biases and norms */
-#define LARGO_PARAM_NO_TRUST 2u     /* trust ratio is 1 here */
+#define LARGO_PARAM_NO_TRUST 2u     /* trust ratio is 1 here, as it always is for SGD and AdamW */
 #define LARGO_PARAM_FROZEN 4u       /* never touched, not in norms */
 #define LARGO_PARAM_GRAD_SCRATCH 8u /* the gradient may be overwritten: saves a read */
 
@@ -315,8 +316,8 @@ typedef struct largo_slot {
 } largo_slot;
 
 /* Which state does hyper->algo keep for this parameter? Writes up to LARGO_MAX_SLOTS entries and
- * their number. All state starts as zero bytes. Names live as long as the library. Only the shape
- * of params->value and the flags are looked at. */
+ * their number. All state starts as zero bytes. Names live as long as the library. Only dtype and
+ * shape of param->value, segments and flags are looked at. */
 largo_status largo_slots(const largo_hyper *hyper, const largo_param *param,
                          largo_slot slots[LARGO_MAX_SLOTS], size_t *n);
 

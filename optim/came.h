@@ -5,14 +5,15 @@
  *   pass 0   statistics g^2 per row and column
  *   finish   r <- beta2 r + (1 - beta2) (mean over the row of g^2 + eps),  the same for c
  *            row = 1 / sqrt(r), col = 1 / sqrt(c), seg[0] = sqrt(mean of r) of the matrix
- *   pass 1   u = g / sqrt(r / mean(r) c) = g row col seg[0];  statistic u^2 of the segment
+ *   pass 1   u = g / sqrt(r / mean(r) c) = g row seg[0] col;  statistic u^2 of the segment
  *   finish   seg[1] = 1 / max(1, RMS(u) / clip_threshold)
  *   pass 2   u^ = u seg[1];  m <- beta1 m + (1 - beta1) u^;  statistics (u^ - m)^2 per row and column
  *   finish   R, C, row, col, seg[0] as after pass 0, with beta3, eps2 and (u^ - m)^2
  *   pass 3   p <- p (1 - lr weight_decay) - lr m / sqrt(R / mean(R) C)
  *
- * The factors are multiplied from left to right, (g row) col: row col alone overflows beside a row
- * without gradient, and would turn the whole tensor into NaN.
+ * The factors are multiplied from left to right, ((g row) seg[0]) col: row col alone overflows beside
+ * a row without gradient, and would turn the whole tensor into NaN. seg[0] stands between them since
+ * row and col may both be near 2^63.
  *
  * came1d: at most one dimension, no confidence.
  *   pass 0   v <- beta2 v + (1 - beta2) (g^2 + eps);  u = g / sqrt(v);  statistic u^2
@@ -26,7 +27,7 @@
 /* Of g with the first factors; of m with the second. */
 LARGO_FN float came_scaled(float x, const largo__elem *e, const largo__k *k)
 {
-    return x * e->row * e->col * k->seg[0];
+    return x * e->row * k->seg[0] * e->col;
 }
 
 LARGO_FN float came2d_term1(const largo__elem *x, const largo__k *k)

@@ -44,20 +44,26 @@ LARGO_FN void lamb_l2_kept_update0(largo__elem *x, const largo__k *k)
     x->u = adamw_direction(x, k);
 }
 
-/* seg[0] = lr ratio */
+/* seg[0] seg[1] = lr ratio; seg[1] is 1, or a power of two where the product would leave the range of
+ * float. Multiplying u by it first is exact. */
+LARGO_FN float lamb_stepped(float p, float u, const largo__k *k)
+{
+    return fmaf(-k->seg[0], u * k->seg[1], p);
+}
+
 LARGO_FN void lamb_update1(largo__elem *x, const largo__k *k)
 {
-    x->p = fmaf(-k->seg[0], lamb_direction(x, k), x->p);
+    x->p = lamb_stepped(x->p, lamb_direction(x, k), k);
 }
 
 LARGO_FN void lamb_l2_update1(largo__elem *x, const largo__k *k)
 {
-    x->p = fmaf(-k->seg[0], adamw_direction(x, k), x->p);
+    x->p = lamb_stepped(x->p, adamw_direction(x, k), k);
 }
 
 LARGO_FN void lamb_kept_update1(largo__elem *x, const largo__k *k)
 {
-    x->p = fmaf(-k->seg[0], x->u, x->p);
+    x->p = lamb_stepped(x->p, x->u, k);
 }
 
 LARGO_FN void lamb_plain_update0(largo__elem *x, const largo__k *k)
@@ -72,14 +78,19 @@ LARGO_FN void lamb_l2_plain_update0(largo__elem *x, const largo__k *k)
     x->p = fmaf(-k->lr, adamw_direction(x, k), x->p);
 }
 
-/* sum[0] = |p|^2, sum[1] = |u|^2. lr ratio past the largest float (|u| below 1e-38 |p|) stays at it:
- * inf times a zero of u would be NaN. */
+/* sum[0] = |p|^2, sum[1] = |u|^2. A step past 2^254 stays at what float holds: inf times a zero of u
+ * would be NaN. */
 LARGO_FN void lamb_finish_segment(const double sum[2], double count, const largo__d *d,
                                   float seg[2])
 {
     (void)count;
     const double step = d->lr * largo__trust_ratio(sqrt(sum[0]), sqrt(sum[1]), d);
-    seg[0] = step > 0x1.fffffep127 ? 0x1.fffffep127f : (float)step;
+    double wide = 1.0;
+    if (step > 0x1p64) wide = step > 0x1p128 ? 0x1p126 : 0x1p64;
+    if (step < 0x1p-64) wide = step < 0x1p-128 ? 0x1p-126 : 0x1p-64;
+    const double rest = step / wide;
+    seg[0] = rest > 0x1.fffffep127 ? 0x1.fffffep127f : (float)rest;
+    seg[1] = (float)wide;
 }
 
 #endif

@@ -126,6 +126,11 @@ largo_status largo_optim_create(largo_ctx *ctx, largo_optim **optim)
     largo_optim *o = largo__host_alloc(ctx, sizeof *o);
     if (!o) return no_memory("an optimizer", sizeof *o);
     memset(o, 0, sizeof *o);
+    const largo_status status = largo__stepper_make(ctx, 0, NULL, &o->stepper);
+    if (status != LARGO_OK) {
+        largo__host_free(ctx, o, sizeof *o);
+        return status;
+    }
     o->ctx = ctx;
     largo__ctx_hold(ctx);
     *optim = o;
@@ -225,8 +230,15 @@ static largo_status rebind_param(const group *g, size_t i, const largo_param *gi
         return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].segments is %d; it must stay %d",
                            g->where, i, (int)given->segments, (int)g->params[i].segments);
     *out = *given;
-    for (int s = 0; s < LARGO__MAX_STATE; s++)
-        if (g->own[i].slots >> s & 1) out->state[s] = g->params[i].state[s];
+    for (int s = 0; s < LARGO__MAX_STATE; s++) {
+        if (g->own[i].slots >> s & 1)
+            out->state[s] = g->params[i].state[s];
+        else if (g->params[i].state[s] && !given->state[s])
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%sparams[%zu].state[%d] is NULL; it was the caller's and must stay "
+                               "so",
+                               g->where, i, s);
+    }
     if (g->own[i].step_is_ours)
         out->step = g->params[i].step;
     else if (!out->step)
@@ -251,6 +263,9 @@ static largo_status replan_with(largo_optim *o, group *g, largo_param *params)
     show(o->groups, o->n, o->views);
     if (status == LARGO_OK) status = largo__stepper_make(o->ctx, o->n, o->views, &stepper);
     g->params = before;
+    for (size_t i = 0; i < g->n; i++) /* state that was made stays, for the next try */
+        for (int s = 0; s < LARGO__MAX_STATE; s++)
+            if (g->own[i].slots >> s & 1) before[i].state[s] = params[i].state[s];
     if (status == LARGO_OK) {
         memcpy(g->params, params, g->n * sizeof *params);
         largo__stepper_free(o->ctx, &o->stepper);
@@ -279,42 +294,54 @@ largo_status largo_optim_rebind(largo_optim *o, size_t number, size_t n,
     return status;
 }
 
-/* Check hyper-parameters that the caller may have changed; plan again where the plan depends on
- * them. Nothing is kept of a failure but what the caller wrote. */
+/* The group's hyper-parameters for the next step, checked. */
+static largo_status take_hyper(const largo_optim *o, const group *g, largo_hyper *ours)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%shyper", g->where);
+    if (g->hyper.struct_size != sizeof *ours)
+        return largo__fail(LARGO_ERR_ARGUMENT, "%s.struct_size is %zu; it must stay %zu", name,
+                           g->hyper.struct_size, sizeof *ours);
+    largo_hyper next = g->hyper;
+    if (g->has_schedule) next.lr = largo__schedule_at(&g->schedule, o->steps + 1);
+    LARGO__TRY(largo__hyper_read(&next, name, ours));
+    if (ours->algo != g->planned.algo)
+        return largo__fail(LARGO_ERR_ARGUMENT, "%s.algo is %d; it must stay %d", name,
+                           (int)ours->algo, (int)g->planned.algo);
+    return LARGO_OK;
+}
+
+/* A plan for hyper-parameters that the last one does not fit. */
+static largo_status replan(largo_optim *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        for (size_t p = 0; p < o->groups[i]->n; p++)
+            LARGO__TRY(make_state(o->ctx, o->groups[i], p));
+    for (size_t i = 0; i < o->n; i++) o->views[i].hyper = &o->groups[i]->hyper;
+    largo__stepper stepper;
+    const largo_status status = largo__stepper_make(o->ctx, o->n, o->views, &stepper);
+    show(o->groups, o->n, o->views);
+    if (status != LARGO_OK) return status;
+    largo__stepper_free(o->ctx, &o->stepper);
+    o->stepper = stepper;
+    return LARGO_OK;
+}
+
+/* Take hyper-parameters that the caller may have changed, all or none. */
 static largo_status take_hypers(largo_optim *o)
 {
     int same = 1;
+    largo_hyper ours;
+    for (size_t i = 0; i < o->n; i++) {
+        LARGO__TRY(take_hyper(o, o->groups[i], &ours));
+        same &= largo__hyper_same_plan(&ours, &o->groups[i]->planned);
+    }
+    if (!same) LARGO__TRY(replan(o));
     for (size_t i = 0; i < o->n; i++) {
         group *g = o->groups[i];
-        char name[48];
-        snprintf(name, sizeof name, "%shyper", g->where);
-        largo_hyper ours = g->hyper;
-        if (ours.struct_size != sizeof ours)
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s.struct_size is %zu; it must stay %zu", name,
-                               ours.struct_size, sizeof ours);
-        if (g->has_schedule) ours.lr = largo__schedule_at(&g->schedule, o->steps + 1);
-        LARGO__TRY(largo__hyper_read(&ours, name, &ours));
-        if (ours.algo != g->planned.algo)
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s.algo is %d; it must stay %d", name,
-                               (int)ours.algo, (int)g->planned.algo);
+        (void)take_hyper(o, g, &g->planned);
+        g->hyper.lr = g->planned.lr;
     }
-    for (size_t i = 0; i < o->n; i++) {
-        group *g = o->groups[i];
-        if (g->has_schedule) g->hyper.lr = largo__schedule_at(&g->schedule, o->steps + 1);
-        same &= largo__hyper_same_plan(&g->hyper, &g->planned);
-    }
-    if (!same) {
-        for (size_t i = 0; i < o->n; i++) o->views[i].hyper = &o->groups[i]->hyper;
-        for (size_t i = 0; i < o->n; i++)
-            for (size_t p = 0; p < o->groups[i]->n; p++)
-                LARGO__TRY(make_state(o->ctx, o->groups[i], p));
-        largo__stepper stepper;
-        LARGO__TRY(largo__stepper_make(o->ctx, o->n, o->views, &stepper));
-        largo__stepper_free(o->ctx, &o->stepper);
-        o->stepper = stepper;
-    }
-    for (size_t i = 0; i < o->n; i++) o->groups[i]->planned = o->groups[i]->hyper;
-    show(o->groups, o->n, o->views);
     return LARGO_OK;
 }
 

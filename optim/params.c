@@ -88,6 +88,10 @@ static largo_status check_options(const largo__group *group, size_t i, const lar
         return largo__fail(LARGO_ERR_SHAPE,
                            "%sparams[%zu].segments is %d; it must divide shape[0], %lld",
                            group->where, i, (int)p->segments, (long long)first);
+    if ((uintptr_t)p->step % sizeof *p->step)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].step is %p; it must be aligned to 8 bytes", group->where,
+                           i, (void *)p->step);
     if (p->step && (*p->step < 0 || *p->step == INT64_MAX))
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%sparams[%zu].step counts %lld; it must be >= 0 and < 2^63 - 1",
@@ -126,11 +130,13 @@ largo_status largo__param_check(const largo__group *group, size_t i, int need_st
     return LARGO_OK;
 }
 
+enum { COUNT = -3, VALUE = -2, GRAD = -1 };
+
 /* Memory that a step touches. */
 typedef struct range {
     uintptr_t begin, end;
     int written;
-    int slot; /* -2 value, -1 grad, else state */
+    int slot; /* VALUE, GRAD, COUNT, or of the state */
     size_t group, param;
 } range;
 
@@ -154,7 +160,7 @@ static size_t param_ranges(const largo__group *group, size_t g, size_t i, range 
     const largo_param *p = &group->params[i];
     if (!largo__is_active(p)) return 0;
     const int64_t n = largo__numel(&p->value);
-    range what = {0, 0, 1, -2, g, i};
+    range what = {0, 0, 1, VALUE, g, i};
     size_t made = add_range(out, p->value.data, n, what);
     const largo__family *family = largo__family_of(group->hyper, p->flags, p->value.ndim);
     for (int s = 0; s < largo__slots(family); s++) {
@@ -162,7 +168,9 @@ static size_t param_ranges(const largo__group *group, size_t g, size_t i, range 
         what.slot = s;
         made += add_range(out + made, p->state[s], largo__numel(&t), what);
     }
-    what.slot = -1;
+    what.slot = COUNT;
+    if (p->step) made += add_range(out + made, p->step, sizeof *p->step / sizeof(float), what);
+    what.slot = GRAD;
     what.written = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
     return made + add_range(out + made, p->grad.data, n, what);
 }
@@ -170,13 +178,21 @@ static size_t param_ranges(const largo__group *group, size_t g, size_t i, range 
 static const char *range_name(const range *r, char *text, size_t size, const largo__group groups[])
 {
     const char *where = groups[r->group].where;
-    if (r->slot == -2)
+    if (r->slot == VALUE)
         snprintf(text, size, "%sparams[%zu].value", where, r->param);
-    else if (r->slot == -1)
+    else if (r->slot == COUNT)
+        snprintf(text, size, "%sparams[%zu].step", where, r->param);
+    else if (r->slot == GRAD)
         snprintf(text, size, "%sparams[%zu].grad", where, r->param);
     else
         snprintf(text, size, "%sparams[%zu].state[%d]", where, r->param, r->slot);
     return text;
+}
+
+/* Parameters may share a count. */
+static int is_shared_count(const range *a, const range *b)
+{
+    return a->slot == COUNT && b->slot == COUNT && a->begin == b->begin;
 }
 
 static largo_status sweep(range *ranges, size_t n, const largo__group groups[])
@@ -185,7 +201,7 @@ static largo_status sweep(range *ranges, size_t n, const largo__group groups[])
     const range *last = NULL, *last_written = NULL; /* those that reach furthest */
     for (size_t i = 0; i < n; i++) {
         const range *r = &ranges[i], *before = r->written ? last : last_written;
-        if (before && r->begin < before->end) {
+        if (before && r->begin < before->end && !is_shared_count(r, before)) {
             char a[96], b[96];
             return largo__fail(LARGO_ERR_ARGUMENT,
                                "%s overlaps %s; memory that a step writes may be listed only once",
@@ -202,7 +218,7 @@ largo_status largo__overlap_check(largo_ctx *ctx, size_t n_groups, const largo__
 {
     size_t room = 0;
     for (size_t g = 0; g < n_groups; g++)
-        room = largo__size(groups[g].n, 2 + LARGO__MAX_STATE, room);
+        room = largo__size(groups[g].n, 3 + LARGO__MAX_STATE, room);
     const size_t bytes = largo__size(room, sizeof(range), 0);
     range *ranges = largo__host_alloc(ctx, bytes);
     if (!ranges)

@@ -1,6 +1,7 @@
 /* schedule.c - learning rates. Only + - * /: the same bits on every machine and C library. */
 #include <math.h>
 #include "schedule.h"
+#include "../core/fpenv.h"
 #include "../core/status.h"
 
 static const double PI = 3.14159265358979323846;
@@ -89,6 +90,8 @@ largo_status largo_schedule_lr(const largo_schedule *schedule, int64_t step, dou
     if (step < 1)
         return largo__fail(LARGO_ERR_ARGUMENT, "step is %lld; it counts from 1", (long long)step);
     if (!lr) return largo__fail(LARGO_ERR_ARGUMENT, "lr is NULL");
+    const largo__fpenv previous = largo__fpenv_enter();
     *lr = largo__schedule_at(&s, step);
+    largo__fpenv_leave(previous);
     return LARGO_OK;
 }

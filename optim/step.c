@@ -94,9 +94,11 @@ largo_status largo_slots(const largo_hyper *hyper, const largo_param *param,
     if (!param) return largo__fail(LARGO_ERR_ARGUMENT, "param is NULL");
     if (!slots) return largo__fail(LARGO_ERR_ARGUMENT, "slots is NULL");
     if (!n) return largo__fail(LARGO_ERR_ARGUMENT, "n is NULL");
-    largo_param shape_only = *param;
-    shape_only.value.data = &shape_only; /* not NULL; only its shape is looked at */
-    shape_only.grad.data = NULL;
+    largo_param shape_only = {0};
+    shape_only.value = param->value;
+    shape_only.value.data = &shape_only; /* not NULL */
+    shape_only.segments = param->segments;
+    shape_only.flags = param->flags;
     const largo__group group = {"", &ours, 1, &shape_only};
     LARGO__TRY(largo__param_check(&group, 0, 0));
     const largo__family *family = largo__family_of(&ours, param->flags, param->value.ndim);

@@ -68,6 +68,7 @@ static void fill(largo__stepper *s, size_t n_groups, const largo__group groups[]
             if (!largo__is_active(p)) continue;
             largo__planned *q = &s->planned[planned++];
             q->step = p->step;
+            q->param = number;
             q->group = (uint32_t)g;
             q->no_decay = (p->flags & LARGO_PARAM_NO_DECAY) != 0;
             q->unit_begin = unit;
@@ -150,8 +151,8 @@ static largo_status number_steps(largo__stepper *s, int64_t step)
         if (!q->step) continue;
         if (*q->step < 0 || *q->step == INT64_MAX)
             return largo__fail(LARGO_ERR_ARGUMENT,
-                               "a parameter's step counts %lld; it must be >= 0 and < 2^63 - 1",
-                               (long long)*q->step);
+                               "step of parameter %u counts %lld; it must be >= 0 and < 2^63 - 1",
+                               (unsigned)q->param, (long long)*q->step);
         q->t = *q->step + 1;
     }
     return LARGO_OK;
@@ -217,8 +218,8 @@ static largo_status conclude(largo_ctx *ctx, largo__stepper *s, const largo__res
     o->bad_param = unit->param;
     o->bad_element = unit->first + result->bad_element;
     return largo__fail(result->error ? LARGO_ERR_NON_FINITE : LARGO_SKIPPED,
-                       "the gradient of parameter %lld is %g at element %lld; |g * grad_scale| must "
-                       "be below %g, and nothing was written",
+                       "the gradient of parameter %lld is %g at element %lld; scaled and clipped it "
+                       "must be below %g in magnitude; nothing was written",
                        (long long)o->bad_param, (double)result->bad_value,
                        (long long)o->bad_element, s->plan.group[unit->group].limit);
 }

@@ -197,7 +197,7 @@ static void segments(void **state)
 static void counts(void **state)
 {
     (void)state;
-    REFUSED(LARGO_ERR_ARGUMENT, "step counts -1", s.step[1] = -1);
+    REFUSED(LARGO_ERR_ARGUMENT, "parameter 1 counts -1", s.step[1] = -1);
     REFUSED(LARGO_ERR_ARGUMENT, "step counts", s.step[1] = INT64_MIN);
     REFUSED(LARGO_ERR_ARGUMENT, "step counts", s.step[1] = INT64_MAX);
 }
@@ -212,7 +212,7 @@ static void a_count_that_goes_wrong_later(void **state)
     assert_ok(largo_step(ctx, &s.hyper, 6, 2, s.params));
     s.step[1] = -1;
     memcpy(&before, &s, sizeof s);
-    assert_refused(LARGO_ERR_ARGUMENT, "step counts -1", largo_step(ctx, &s.hyper, 7, 2, s.params));
+    assert_refused(LARGO_ERR_ARGUMENT, "counts -1", largo_step(ctx, &s.hyper, 7, 2, s.params));
     assert_memory_equal(&s, &before, sizeof s);
     s.step[1] = INT64_MAX - 1;
     assert_ok(largo_step(ctx, &s.hyper, 7, 2, s.params));

@@ -135,7 +135,9 @@ static const struct way *way_now;
 
 static largo_status plan_with_cache(largo_ctx *ctx, largo__plan *plan)
 {
-    plan->backend = largo__layout_make(ctx, plan, (size_t)way_now->threads, way_now->cache);
+    size_t bytes;
+    plan->backend =
+        largo__layout_make(ctx, plan, (size_t)way_now->threads, way_now->cache, &bytes);
     return plan->backend ? LARGO_OK : LARGO_ERR_MEMORY;
 }
 
