@@ -197,7 +197,7 @@ static void segments(void **state)
 static void counts(void **state)
 {
     (void)state;
-    REFUSED(LARGO_ERR_ARGUMENT, "parameter 1 counts -1", s.step[1] = -1);
+    REFUSED(LARGO_ERR_ARGUMENT, "step counts -1", s.step[1] = -1);
     REFUSED(LARGO_ERR_ARGUMENT, "step counts", s.step[1] = INT64_MIN);
     REFUSED(LARGO_ERR_ARGUMENT, "step counts", s.step[1] = INT64_MAX);
 }
