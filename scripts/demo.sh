@@ -55,6 +55,9 @@ generator=
 cmake -S . -B $build $generator -DCMAKE_BUILD_TYPE=Release -DLARGO_TESTS=OFF -DLARGO_EXAMPLES=ON
 cmake --build $build --parallel "$(nproc)"
 
+# Threads that spin while they wait lose several times their work if anything else is running.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
+
 say "Training"
 $build/examples/largo-train --compare --optimizer adamw,lamb --epochs 12 --seeds 3 \
     --csv $build/compare.csv

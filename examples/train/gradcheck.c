@@ -48,21 +48,21 @@ static double mean_loss(const struct model *model, const struct batch *batch)
 }
 
 /* What the trainer does with a batch. */
-static double slices(struct model *model, const struct batch *batch)
+static double slices(struct pass *pass, const struct batch *batch)
 {
-    const int width = model->size[0];
+    const int width = pass->model->size[0];
     double total = 0.0;
-    model_zero_gradients(model);
+    pass_zero_gradients(pass);
     for (int first = 0; first < ROWS; first += SLICE) {
         const int rows = ROWS - first < SLICE ? ROWS - first : SLICE;
         for (int row = 0; row < rows; row++) {
-            memcpy(model->input + row * width, batch->input[first + row],
+            memcpy(pass->input + row * width, batch->input[first + row],
                    (size_t)width * sizeof(float));
-            model->label[row] = batch->label[first + row];
+            pass->label[row] = batch->label[first + row];
         }
-        model_forward(model, rows);
-        total += model_loss(model, rows, 1.0f / ROWS);
-        model_backward(model, rows);
+        pass_forward(pass, rows);
+        total += pass_loss(pass, rows, 1.0f / ROWS);
+        pass_backward(pass, rows);
     }
     return total / ROWS;
 }
@@ -110,24 +110,37 @@ static void fill(struct model *model, struct batch *batch)
     }
 }
 
+/* Every array of the model against the gradients of the pass. */
+static bool arrays_agree(struct model *model, const struct pass *pass, const struct batch *batch)
+{
+    bool good = true;
+    for (int l = 0; l < MODEL_LAYERS; l++) {
+        char name[24];
+        const int out = model->size[l + 1];
+        snprintf(name, sizeof name, "weight%d", l + 1);
+        good &= array_agrees(name, model, batch, model->weight[l], pass->weight_grad[l],
+                             out * model->size[l]);
+        snprintf(name, sizeof name, "bias%d", l + 1);
+        good &= array_agrees(name, model, batch, model->bias[l], pass->bias_grad[l], out);
+    }
+    return good;
+}
+
 bool gradients_agree(void)
 {
     struct model model;
+    struct pass pass;
     struct batch batch;
-    if (!model_create(&model, check_size, SLICE)) return complain("no memory for the check");
-    fill(&model, &batch);
-    const double loss = slices(&model, &batch), exact = mean_loss(&model, &batch);
-    printf("loss     %.7f, in double %.7f\n", loss, exact);
-    bool good = fabs(loss - exact) <= 1e-6 * exact;
-    for (int l = 0; l < MODEL_LAYERS; l++) {
-        char name[24];
-        const int out = model.size[l + 1];
-        snprintf(name, sizeof name, "weight%d", l + 1);
-        good &= array_agrees(name, &model, &batch, model.weight[l], model.weight_grad[l],
-                             out * model.size[l]);
-        snprintf(name, sizeof name, "bias%d", l + 1);
-        good &= array_agrees(name, &model, &batch, model.bias[l], model.bias_grad[l], out);
+    if (!model_create(&model, check_size)) return complain("no memory for the check");
+    if (!pass_create(&pass, &model, SLICE)) {
+        model_destroy(&model);
+        return complain("no memory for the check");
     }
+    fill(&model, &batch);
+    const double loss = slices(&pass, &batch), exact = mean_loss(&model, &batch);
+    printf("loss     %.7f, in double %.7f\n", loss, exact);
+    const bool good = fabs(loss - exact) <= 1e-6 * exact && arrays_agree(&model, &pass, &batch);
+    pass_destroy(&pass);
     model_destroy(&model);
     return good ? true : complain("gradients differ from finite differences");
 }

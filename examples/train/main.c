@@ -54,7 +54,7 @@ static int run(struct session *session, const struct options *options)
                   (long long)session->data->train.n, (long long)session->data->held_out.n,
                   options->validate ? "validation" : "test", largo_ctx_name(session->ctx));
     interrupt_catch();
-    gemm_set_threads(options->threads);
+    gemm_set_threads(1); /* the threads are outside: see trainer.c */
     const enum ending ending =
         options->compare ? compare(session, options) : single(session, options);
     largo_ctx_destroy(session->ctx);
@@ -66,8 +66,11 @@ static int with_outputs(const struct options *options, const struct fashion *dat
 {
     struct csv csv;
     struct progress progress;
-    struct session session = {
-        .data = data, .progress = &progress, .csv = &csv, .validate = options->validate};
+    struct session session = {.data = data,
+                              .progress = &progress,
+                              .csv = &csv,
+                              .threads = options->threads,
+                              .validate = options->validate};
     if (!csv_open(&csv, options->csv, options->validate)) return EXIT_BAD_INPUT;
     progress_open(&progress, options->quiet);
     int code = run(&session, options);

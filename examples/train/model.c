@@ -13,53 +13,90 @@ static size_t padded(size_t n)
     return (n + 15) & ~(size_t)15;
 }
 
-/* Hand out the arrays in order; with memory NULL only count. Gradients lie together, so that one
- * memset clears them. */
-static size_t lay_out(struct model *model, float *memory)
+/* Take n floats from memory that begins at `base`; without base only count them. */
+static float *take(float *base, size_t *used, size_t n)
+{
+    float *array = base ? base + *used : 0;
+    *used += padded(n);
+    return array;
+}
+
+static size_t lay_out_model(struct model *model, float *base)
 {
     size_t used = 0;
-#define TAKE(array, n) ((array) = memory ? memory + used : 0, used += padded(n))
     for (int l = 0; l < MODEL_LAYERS; l++) {
         const size_t in = (size_t)model->size[l], out = (size_t)model->size[l + 1];
-        TAKE(model->weight_grad[l], in * out);
-        TAKE(model->bias_grad[l], out);
+        model->weight[l] = take(base, &used, in * out);
+        model->bias[l] = take(base, &used, out);
     }
-    for (int l = 0; l < MODEL_LAYERS; l++) {
-        const size_t in = (size_t)model->size[l], out = (size_t)model->size[l + 1];
-        TAKE(model->weight[l], in * out);
-        TAKE(model->bias[l], out);
-        TAKE(model->output[l], (size_t)model->slice * out);
-        TAKE(model->delta[l], (size_t)model->slice * out);
-    }
-    TAKE(model->input, (size_t)model->slice * (size_t)model->size[0]);
-#undef TAKE
     return used;
 }
 
-bool model_create(struct model *model, const int size[MODEL_LAYERS + 1], int slice)
+/* Gradients come first and together, so that one loop clears or adds them. */
+static size_t lay_out_pass(struct pass *pass, float *base)
+{
+    const int *size = pass->model->size;
+    const size_t slice = (size_t)pass->slice;
+    size_t used = 0;
+    for (int l = 0; l < MODEL_LAYERS; l++) {
+        const size_t in = (size_t)size[l], out = (size_t)size[l + 1];
+        pass->weight_grad[l] = take(base, &used, in * out);
+        pass->bias_grad[l] = take(base, &used, out);
+    }
+    pass->n_gradients = used;
+    pass->input = take(base, &used, slice * (size_t)size[0]);
+    for (int l = 0; l < MODEL_LAYERS; l++) {
+        pass->output[l] = take(base, &used, slice * (size_t)size[l + 1]);
+        pass->delta[l] = take(base, &used, slice * (size_t)size[l + 1]);
+    }
+    return used;
+}
+
+static float *zeroed(size_t n)
+{
+    float *memory = aligned_alloc(64, n * sizeof(float));
+    if (memory) memset(memory, 0, n * sizeof(float));
+    return memory;
+}
+
+bool model_create(struct model *model, const int size[MODEL_LAYERS + 1])
 {
     memset(model, 0, sizeof *model);
     memcpy(model->size, size, sizeof model->size);
-    model->slice = slice;
     for (int l = 0; l < MODEL_LAYERS; l++)
         model->n_parameters += (size_t)size[l + 1] * ((size_t)size[l] + 1);
-    const size_t bytes = lay_out(model, 0) * sizeof(float);
-    model->memory = aligned_alloc(64, bytes);
-    model->label = malloc((size_t)slice);
-    if (!model->memory || !model->label) {
-        model_destroy(model);
-        return false;
-    }
-    memset(model->memory, 0, bytes);
-    lay_out(model, model->memory);
+    model->memory = zeroed(lay_out_model(model, 0));
+    if (!model->memory) return false;
+    lay_out_model(model, model->memory);
     return true;
 }
 
 void model_destroy(struct model *model)
 {
     free(model->memory);
-    free(model->label);
     memset(model, 0, sizeof *model);
+}
+
+bool pass_create(struct pass *pass, const struct model *model, int slice)
+{
+    memset(pass, 0, sizeof *pass);
+    pass->model = model;
+    pass->slice = slice;
+    pass->memory = zeroed(lay_out_pass(pass, 0));
+    pass->label = malloc((size_t)slice);
+    if (!pass->memory || !pass->label) {
+        pass_destroy(pass);
+        return false;
+    }
+    lay_out_pass(pass, pass->memory);
+    return true;
+}
+
+void pass_destroy(struct pass *pass)
+{
+    free(pass->memory);
+    free(pass->label);
+    memset(pass, 0, sizeof *pass);
 }
 
 void model_initialize(struct model *model, uint64_t seed)
@@ -75,10 +112,16 @@ void model_initialize(struct model *model, uint64_t seed)
     }
 }
 
-void model_zero_gradients(struct model *model)
+void pass_zero_gradients(struct pass *pass)
 {
-    const float *begin = model->weight_grad[0], *end = model->weight[0];
-    memset(model->weight_grad[0], 0, (size_t)(end - begin) * sizeof(float));
+    memset(pass->weight_grad[0], 0, pass->n_gradients * sizeof(float));
+}
+
+void pass_add_gradients(struct pass *to, const struct pass *from)
+{
+    float *sum = to->weight_grad[0];
+    const float *term = from->weight_grad[0];
+    for (size_t i = 0; i < to->n_gradients; i++) sum[i] += term[i];
 }
 
 static void add_bias(const float *bias, int rows, int width, bool relu, float *output)
@@ -92,27 +135,28 @@ static void add_bias(const float *bias, int rows, int width, bool relu, float *o
 }
 
 /* output = relu(input weight' + bias), the last layer without relu */
-void model_forward(struct model *model, int rows)
+void pass_forward(struct pass *pass, int rows)
 {
-    const float *input = model->input;
+    const struct model *model = pass->model;
+    const float *input = pass->input;
     for (int l = 0; l < MODEL_LAYERS; l++) {
         const int in = model->size[l], out = model->size[l + 1];
         const struct gemm product = {.m = rows, .n = out, .k = in, .transpose_b = true};
-        gemm(&product, input, model->weight[l], model->output[l]);
-        add_bias(model->bias[l], rows, out, l < MODEL_LAYERS - 1, model->output[l]);
-        input = model->output[l];
+        gemm(&product, input, model->weight[l], pass->output[l]);
+        add_bias(model->bias[l], rows, out, l < MODEL_LAYERS - 1, pass->output[l]);
+        input = pass->output[l];
     }
 }
 
 /*   loss = log(sum_j exp(z_j)) - z_label      delta_j = scale (softmax(z)_j - [j = label])   */
-double model_loss(struct model *model, int rows, float scale)
+double pass_loss(struct pass *pass, int rows, float scale)
 {
-    const int classes = model->size[MODEL_LAYERS];
-    const float *z = model->output[MODEL_LAYERS - 1];
-    float *delta = model->delta[MODEL_LAYERS - 1];
+    const int classes = pass->model->size[MODEL_LAYERS];
+    const float *z = pass->output[MODEL_LAYERS - 1];
+    float *delta = pass->delta[MODEL_LAYERS - 1];
     double total = 0.0;
     for (int row = 0; row < rows; row++, z += classes, delta += classes) {
-        const int label = model->label[row];
+        const int label = pass->label[row];
         float largest = z[0], sum = 0.0f;
         for (int j = 1; j < classes; j++) largest = z[j] > largest ? z[j] : largest;
         for (int j = 0; j < classes; j++) sum += delta[j] = expf(z[j] - largest);
@@ -137,28 +181,29 @@ static void mask(const float *output, size_t n, float *delta)
 
 /*   weight_grad += delta' input    bias_grad += sum of delta's rows
  *   delta below  = (delta weight) where its output is positive                              */
-void model_backward(struct model *model, int rows)
+void pass_backward(struct pass *pass, int rows)
 {
+    const struct model *model = pass->model;
     for (int l = MODEL_LAYERS - 1; l >= 0; l--) {
         const int in = model->size[l], out = model->size[l + 1];
-        const float *input = l ? model->output[l - 1] : model->input;
+        const float *input = l ? pass->output[l - 1] : pass->input;
         const struct gemm weight = {.m = out, .n = in, .k = rows, .transpose_a = true, .add = true};
-        gemm(&weight, model->delta[l], input, model->weight_grad[l]);
-        add_column_sums(model->delta[l], rows, out, model->bias_grad[l]);
+        gemm(&weight, pass->delta[l], input, pass->weight_grad[l]);
+        add_column_sums(pass->delta[l], rows, out, pass->bias_grad[l]);
         if (!l) break;
         const struct gemm below = {.m = rows, .n = in, .k = out};
-        gemm(&below, model->delta[l], model->weight[l], model->delta[l - 1]);
-        mask(input, (size_t)rows * (size_t)in, model->delta[l - 1]);
+        gemm(&below, pass->delta[l], model->weight[l], pass->delta[l - 1]);
+        mask(input, (size_t)rows * (size_t)in, pass->delta[l - 1]);
     }
 }
 
-int model_correct(const struct model *model, int rows)
+int pass_correct(const struct pass *pass, int rows)
 {
-    const int classes = model->size[MODEL_LAYERS];
-    const float *z = model->output[MODEL_LAYERS - 1];
+    const int classes = pass->model->size[MODEL_LAYERS];
+    const float *z = pass->output[MODEL_LAYERS - 1];
     int correct = 0;
     for (int row = 0; row < rows; row++, z += classes) {
-        const int label = model->label[row];
+        const int label = pass->label[row];
         bool largest = true; /* of equal logits the first counts, or a dead network had 100 % */
         for (int j = 0; j < label; j++) largest = largest && z[j] < z[label];
         for (int j = label; j < classes; j++) largest = largest && z[j] <= z[label];

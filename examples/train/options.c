@@ -23,7 +23,7 @@
 
 const int64_t compared_batch[COMPARED] = {256, 8192};
 
-/* The products of a 256-wide layer do not keep more threads busy. */
+/* A batch has no more lanes than this: see trainer.c. */
 enum { MOST_DEFAULT_THREADS = 8, MOST_THREADS = 256 };
 
 static const char documentation[] =
@@ -78,8 +78,8 @@ static const struct argp_option described[] = {
     {0, 0, 0, 0, "Data, output, machine", 2},
     {"data-dir", KEY_DATA, "DIR", 0, "Where the four IDX .gz files are (default " DEFAULT_DATA_DIR ")", 0},
     {"csv", KEY_CSV, "FILE", 0, "Write one line for each epoch", 0},
-    {"threads", KEY_THREADS, "N", 0, "For matrix products and optimizer (default: processors available, "
-     "at most 8)", 0},
+    {"threads", KEY_THREADS, "N", 0, "At most 8 work at once (default: processors available, at most 8). They "
+     "change no digit of the result. On a busy machine OMP_WAIT_POLICY=passive helps", 0},
     {"quiet", KEY_QUIET, 0, 0, "No progress, only the table", 0},
     {0, 0, 0, 0, "Experiments", 3},
     {"validate", KEY_VALIDATE, 0, 0, "Hold out the last 5,000 training images and report accuracy on them: "

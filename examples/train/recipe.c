@@ -44,7 +44,7 @@ struct plan recipe_plan(const struct recipe *recipe, int64_t n_train)
 }
 
 static largo_status prepare(const struct recipe *recipe, const struct plan *plan,
-                            const struct model *model, largo_optim *optim)
+                            const struct model *model, const struct pass *pass, largo_optim *optim)
 {
     largo_hyper hyper;
     largo_status status = largo_hyper_init(&hyper, recipe->optimizer->algo);
@@ -56,8 +56,8 @@ static largo_status prepare(const struct recipe *recipe, const struct plan *plan
     largo_param params[2 * MODEL_LAYERS];
     for (int l = 0; l < MODEL_LAYERS; l++) {
         const int64_t in = model->size[l], out = model->size[l + 1];
-        params[2 * l] = largo_param_f32(model->weight[l], model->weight_grad[l], out, in);
-        params[2 * l + 1] = largo_param_f32(model->bias[l], model->bias_grad[l], out, 1);
+        params[2 * l] = largo_param_f32(model->weight[l], pass->weight_grad[l], out, in);
+        params[2 * l + 1] = largo_param_f32(model->bias[l], pass->bias_grad[l], out, 1);
     }
     largo_params_exempt_vectors(2 * MODEL_LAYERS, params);
     status = largo_optim_add_group(optim, &hyper, 2 * MODEL_LAYERS, params, 0);
@@ -66,10 +66,10 @@ static largo_status prepare(const struct recipe *recipe, const struct plan *plan
 }
 
 bool recipe_optimizer(const struct recipe *recipe, const struct plan *plan, largo_ctx *ctx,
-                      const struct model *model, largo_optim **optim)
+                      const struct model *model, const struct pass *pass, largo_optim **optim)
 {
     largo_status status = largo_optim_create(ctx, optim);
-    if (!largo_failed(status)) status = prepare(recipe, plan, model, *optim);
+    if (!largo_failed(status)) status = prepare(recipe, plan, model, pass, *optim);
     if (!largo_failed(status)) return true;
     largo_optim_destroy(*optim);
     *optim = 0;

@@ -50,8 +50,9 @@ struct plan {
 
 struct plan recipe_plan(const struct recipe *recipe, int64_t n_train);
 
-/* An optimizer for the model's arrays, as the recipe has it. False after a complaint. */
+/* An optimizer for the model's arrays with the gradients of the pass, as the recipe has it. False
+ * after a complaint. */
 bool recipe_optimizer(const struct recipe *recipe, const struct plan *plan, largo_ctx *ctx,
-                      const struct model *model, largo_optim **optim);
+                      const struct model *model, const struct pass *pass, largo_optim **optim);
 
 #endif

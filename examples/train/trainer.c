@@ -8,8 +8,15 @@
 #include "message.h"
 #include "random.h"
 
-/* Rows of one pass through the network: about 6 MB of activations and derivatives. */
-enum { SLICE_ROWS = 1024 };
+/* A batch is cut into at most LANES lanes that run side by side, each with a pass of its own; a lane
+ * takes its rows in slices. Where the cuts are depends on the batch alone, and lanes are added in
+ * order: the thread count changes no bit. Threads inside BLIS would meet dozens of times a batch
+ * instead of once, at barriers that spin: on a busy machine that is several times slower. */
+enum { LANES = 8 };
+
+/* A slice of the largest size has about 6 MB of activations and derivatives; a lane below the
+ * smallest would spend its time on adding gradients up. */
+enum { LEAST_LANE_ROWS = 128, MOST_SLICE_ROWS = 1024 };
 
 /* So many batches in a row without a finite loss, and nothing will bring the network back. */
 enum { HOPELESS = 3 };
@@ -24,6 +31,9 @@ struct run {
     const struct recipe *recipe;
     struct plan plan;
     struct model model;
+    int lanes;
+    int64_t lane_rows; /* the last lane may have fewer */
+    struct pass pass[LANES];
     largo_optim *optim;
     uint32_t *order;
     struct random random;
@@ -32,6 +42,24 @@ struct run {
     double first_loss;      /* of the first batch: the network as it was made */
 };
 
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool network_open(struct run *run)
+{
+    const int64_t batch = run->recipe->batch, eighth = (batch + LANES - 1) / LANES;
+    run->lane_rows = eighth > LEAST_LANE_ROWS ? eighth : LEAST_LANE_ROWS;
+    run->lanes = (int)((batch + run->lane_rows - 1) / run->lane_rows);
+    const int slice = (int)least_of(run->lane_rows, MOST_SLICE_ROWS);
+    bool good = model_create(&run->model, layer_size);
+    for (int lane = 0; good && lane < run->lanes; lane++)
+        good = pass_create(&run->pass[lane], &run->model, slice);
+    if (good) model_initialize(&run->model, run->recipe->seed);
+    return good;
+}
+
 static bool run_open(struct run *run, const struct session *session, const struct recipe *recipe)
 {
     const int64_t n = session->data->train.n;
@@ -39,54 +67,81 @@ static bool run_open(struct run *run, const struct session *session, const struc
     run->session = session;
     run->recipe = recipe;
     run->plan = recipe_plan(recipe, n);
-    const int rows = recipe->batch < SLICE_ROWS ? (int)recipe->batch : SLICE_ROWS;
     run->order = malloc((size_t)n * sizeof *run->order);
-    if (!run->order || !model_create(&run->model, layer_size, rows))
+    if (!run->order || !network_open(run))
         return complain("no memory for a network and %lld indices", (long long)n);
     for (int64_t i = 0; i < n; i++) run->order[i] = (uint32_t)i;
     run->random = random_make(recipe->seed, STREAM_ORDER);
-    model_initialize(&run->model, recipe->seed);
-    return recipe_optimizer(recipe, &run->plan, session->ctx, &run->model, &run->optim);
+    return recipe_optimizer(recipe, &run->plan, session->ctx, &run->model, &run->pass[0],
+                            &run->optim);
 }
 
 static void run_close(struct run *run)
 {
     largo_optim_destroy(run->optim);
+    for (int lane = 0; lane < run->lanes; lane++) pass_destroy(&run->pass[lane]);
     model_destroy(&run->model);
     free(run->order);
 }
 
-/* Mean loss of the batch that begins at `first` in the order; its gradients are in the model. */
+/* Sum of the losses of order[first .. end); their gradients, of the batch's mean, are in the pass. */
+static double lane_gradients(const struct run *run, struct pass *pass, int64_t first, int64_t end)
+{
+    double total = 0.0;
+    pass_zero_gradients(pass);
+    for (; first < end; first += pass->slice) {
+        const int rows = (int)least_of(end - first, pass->slice);
+        dataset_gather(&run->session->data->train, run->order, first, rows, pass->input,
+                       pass->label);
+        pass_forward(pass, rows);
+        total += pass_loss(pass, rows, 1.0f / (float)run->recipe->batch);
+        pass_backward(pass, rows);
+    }
+    return total;
+}
+
+/* Mean loss of the batch that begins at `first` in the order; its gradients are in pass[0]. */
 static double batch_gradients(struct run *run, int64_t first)
 {
-    struct model *model = &run->model;
-    const int64_t batch = run->recipe->batch;
-    double total = 0.0;
-    model_zero_gradients(model);
-    for (int64_t done = 0; done < batch; done += model->slice) {
-        const int rows = batch - done < model->slice ? (int)(batch - done) : model->slice;
-        dataset_gather(&run->session->data->train, run->order, first + done, rows, model->input,
-                       model->label);
-        model_forward(model, rows);
-        total += model_loss(model, rows, 1.0f / (float)batch);
-        model_backward(model, rows);
+    const int64_t end = first + run->recipe->batch;
+    double loss[LANES], total = 0.0;
+#pragma omp parallel for schedule(dynamic) num_threads(run->session->threads)
+    for (int lane = 0; lane < run->lanes; lane++) {
+        const int64_t from = first + lane * run->lane_rows;
+        loss[lane] =
+            lane_gradients(run, &run->pass[lane], from, least_of(from + run->lane_rows, end));
     }
-    return total / (double)batch;
+    for (int lane = 0; lane < run->lanes; lane++) {
+        total += loss[lane];
+        if (lane) pass_add_gradients(&run->pass[0], &run->pass[lane]);
+    }
+    return total / (double)run->recipe->batch;
+}
+
+/* How many of images first .. end are classified right. */
+static int64_t lane_correct(const struct run *run, struct pass *pass, int64_t first, int64_t end)
+{
+    int64_t correct = 0;
+    for (; first < end; first += pass->slice) {
+        const int rows = (int)least_of(end - first, pass->slice);
+        dataset_gather(&run->session->data->held_out, 0, first, rows, pass->input, pass->label);
+        pass_forward(pass, rows);
+        correct += pass_correct(pass, rows);
+    }
+    return correct;
 }
 
 /* Percent of the held-out images that are classified right. */
 static double accuracy(struct run *run)
 {
-    const struct dataset *set = &run->session->data->held_out;
-    struct model *model = &run->model;
+    const int64_t n = run->session->data->held_out.n;
+    const int64_t share = (n + run->lanes - 1) / run->lanes;
     int64_t correct = 0;
-    for (int64_t first = 0; first < set->n; first += model->slice) {
-        const int rows = set->n - first < model->slice ? (int)(set->n - first) : model->slice;
-        dataset_gather(set, 0, first, rows, model->input, model->label);
-        model_forward(model, rows);
-        correct += model_correct(model, rows);
-    }
-    return 100.0 * (double)correct / (double)set->n;
+#pragma omp parallel for schedule(dynamic) reduction(+ : correct) num_threads(run->session->threads)
+    for (int lane = 0; lane < run->lanes; lane++)
+        correct +=
+            lane_correct(run, &run->pass[lane], lane * share, least_of((lane + 1) * share, n));
+    return 100.0 * (double)correct / (double)n;
 }
 
 /* One step of the optimizer. A skipped one is told the first time and counted always. */

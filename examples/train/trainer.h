@@ -13,6 +13,7 @@ struct session {
     largo_ctx *ctx;
     struct progress *progress;
     struct csv *csv;
+    int threads;
     bool validate; /* only for the words: "validation" in place of "test" */
 };
 
