@@ -57,18 +57,7 @@ static largo_status read_options(const largo_ctx_options *given, largo_ctx_optio
     const largo_ctx_options defaults = LARGO_CTX_OPTIONS;
     *options = defaults;
     if (!given) return LARGO_OK;
-    const size_t size = given->struct_size;
-    if (size < sizeof defaults || size > 4096)
-        return largo__fail(LARGO_ERR_ARGUMENT,
-                           "options.struct_size is %zu; LARGO_CTX_OPTIONS sets it to %zu", size,
-                           sizeof defaults);
-    const unsigned char *bytes = (const unsigned char *)given;
-    for (size_t i = sizeof defaults; i < size; i++)
-        if (bytes[i])
-            return largo__fail(LARGO_ERR_ARGUMENT,
-                               "options has a value at byte %zu, past the %zu bytes that this "
-                               "version knows",
-                               i, sizeof defaults);
+    LARGO__TRY(largo__check_sized("options", "LARGO_CTX_OPTIONS", given, sizeof defaults));
     memcpy(options, given, sizeof defaults);
     options->struct_size = sizeof defaults;
     if (options->threads < 0 || options->threads > MAX_THREADS)

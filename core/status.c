@@ -1,6 +1,7 @@
 /* status.c - status names, the sentence of the last failure, the version. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include "status.h"
 
 static _Thread_local char last_error[512];
@@ -17,6 +18,30 @@ largo_status largo__fail(largo_status status, const char *format, ...)
     vsnprintf(last_error, sizeof last_error, format, arguments);
     va_end(arguments);
     return status;
+}
+
+largo_status largo__check_size(const char *name, const char *setter, size_t size, size_t ours)
+{
+    enum { MOST = 4096 }; /* no struct of any version is longer: more is a wild number */
+    if (size >= ours && size <= MOST) return LARGO_OK;
+    return largo__fail(LARGO_ERR_ARGUMENT, "%s.struct_size is %zu; %s sets it to %zu", name, size,
+                       setter, ours);
+}
+
+largo_status largo__check_sized(const char *name, const char *setter, const void *given,
+                                size_t ours)
+{
+    size_t size;
+    memcpy(&size, given, sizeof size);
+    LARGO__TRY(largo__check_size(name, setter, size, ours));
+    const unsigned char *bytes = given;
+    for (size_t i = ours; i < size; i++)
+        if (bytes[i])
+            return largo__fail(LARGO_ERR_ARGUMENT,
+                               "%s has a value at byte %zu, past the %zu bytes that this version "
+                               "knows",
+                               name, i, ours);
+    return LARGO_OK;
 }
 
 const char *largo_status_name(largo_status status)

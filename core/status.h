@@ -9,6 +9,12 @@
 largo_status largo__fail(largo_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A caller's struct that begins with struct_size: ours is the least it may be, and a longer one must
+ * be zero bytes beyond it. `name` begins the message, `setter` is what fills struct_size. */
+largo_status largo__check_sized(const char *name, const char *setter, const void *given,
+                                size_t ours);
+largo_status largo__check_size(const char *name, const char *setter, size_t size, size_t ours);
+
 #define LARGO__TRY(call)                                                                           \
     do {                                                                                           \
         const largo_status try_status = (call);                                                    \

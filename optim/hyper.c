@@ -106,21 +106,10 @@ static void set_defaults(largo_hyper *hyper, largo_algo algo)
         if (uses[i].algo == algo) put(hyper, &fields[uses[i].field], uses[i].value);
 }
 
-enum { MAX_STRUCT = 4096 };
-
-static largo_status check_size(const char *name, size_t size)
-{
-    if (size >= sizeof(largo_hyper) && size <= MAX_STRUCT) return LARGO_OK;
-    return largo__fail(LARGO_ERR_ARGUMENT,
-                       "%s.struct_size is %zu; largo_hyper_init sets it to sizeof(largo_hyper), "
-                       "%zu in this version",
-                       name, size, sizeof(largo_hyper));
-}
-
 largo_status largo_hyper_init_sized(largo_hyper *hyper, size_t struct_size, largo_algo algo)
 {
     if (!hyper) return largo__fail(LARGO_ERR_ARGUMENT, "hyper is NULL");
-    LARGO__TRY(check_size("hyper", struct_size));
+    LARGO__TRY(largo__check_size("hyper", "largo_hyper_init", struct_size, sizeof *hyper));
     if (!largo__algo_name(algo))
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "algo is %d, which is not an algorithm of this version", (int)algo);
@@ -150,7 +139,7 @@ largo_status largo_hyper_set(largo_hyper *hyper, const char *name, double value)
 {
     if (!hyper) return largo__fail(LARGO_ERR_ARGUMENT, "hyper is NULL");
     if (!name) return largo__fail(LARGO_ERR_ARGUMENT, "name of the field is NULL");
-    LARGO__TRY(check_size("hyper", hyper->struct_size));
+    LARGO__TRY(largo__check_sized("hyper", "largo_hyper_init", hyper, sizeof *hyper));
     for (int i = 0; i < N_FIELDS; i++) {
         const field *f = &fields[i];
         if (strcmp(f->name, name) != 0) continue;
@@ -189,14 +178,7 @@ static largo_status check_pairs(const largo_hyper *h, const char *name)
 largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo_hyper *hyper)
 {
     if (!given) return largo__fail(LARGO_ERR_ARGUMENT, "%s is NULL", name);
-    LARGO__TRY(check_size(name, given->struct_size));
-    const unsigned char *bytes = (const unsigned char *)given;
-    for (size_t i = sizeof *hyper; i < given->struct_size; i++)
-        if (bytes[i])
-            return largo__fail(LARGO_ERR_ARGUMENT,
-                               "%s has a value at byte %zu, past the %zu bytes that this version "
-                               "knows",
-                               name, i, sizeof *hyper);
+    LARGO__TRY(largo__check_sized(name, "largo_hyper_init", given, sizeof *hyper));
     largo_hyper h = *given;
     h.struct_size = sizeof h;
     const char *algo = largo__algo_name(h.algo);

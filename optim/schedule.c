@@ -41,17 +41,7 @@ static largo_status check_rate(const char *name, double rate)
 largo_status largo__schedule_read(const largo_schedule *given, largo_schedule *schedule)
 {
     if (!given) return largo__fail(LARGO_ERR_ARGUMENT, "schedule is NULL");
-    if (given->struct_size < sizeof *given || given->struct_size > 4096)
-        return largo__fail(LARGO_ERR_ARGUMENT,
-                           "schedule.struct_size is %zu; LARGO_SCHEDULE sets it to %zu",
-                           given->struct_size, sizeof *given);
-    const unsigned char *bytes = (const unsigned char *)given;
-    for (size_t i = sizeof *given; i < given->struct_size; i++)
-        if (bytes[i])
-            return largo__fail(LARGO_ERR_ARGUMENT,
-                               "schedule has a value at byte %zu, past the %zu bytes that this "
-                               "version knows",
-                               i, sizeof *given);
+    LARGO__TRY(largo__check_sized("schedule", "LARGO_SCHEDULE", given, sizeof *given));
     if (given->decay < LARGO_DECAY_CONSTANT || given->decay > LARGO_DECAY_COSINE)
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "schedule.decay is %d; it must be CONSTANT, LINEAR or COSINE (1 to 3)",
