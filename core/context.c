@@ -40,8 +40,8 @@ static largo_status choose(largo_backend wanted, const largo__backend **chosen)
         const char *reason;
         const int s = score(row, &reason);
         if (s <= 0 && wanted == row->id)
-            return largo__fail(LARGO_ERR_UNSUPPORTED, "options.backend is %s, which is not here: %s",
-                               row->name, reason);
+            return largo__fail(LARGO_ERR_UNSUPPORTED,
+                               "options.backend is %s, which is not here: %s", row->name, reason);
         if (s > best) best = s, *chosen = row->backend;
     }
     if (best > 0) return LARGO_OK;

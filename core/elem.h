@@ -32,10 +32,10 @@ typedef struct largo__k {
     float inv_bias1;       /* 1 / (1 - beta1^t), or 1 */
     float rsqrt_bias2;     /* 1 / sqrt(1 - beta2^t), or 1 */
     float eps, weight_decay;
-    float keep;     /* 1 - lr weight_decay */
-    float momentum; /* SGD */
+    float keep;        /* 1 - lr weight_decay */
+    float momentum;    /* SGD */
     float momentum_in; /* SGD: 1 - dampening, 1 at the first step */
-    float seg[2];   /* what finish hooks made of the statistics of this segment or matrix */
+    float seg[2];      /* what finish hooks made of the statistics of this segment or matrix */
     double grad_scale;
 } largo__k;
 

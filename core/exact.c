@@ -45,7 +45,6 @@ double largo__exact_round(const largo__exact *sum)
     const uint64_t high = word[top] << 32 | middle;
     const uint64_t mantissa = shift ? high << shift | low >> (32 - shift) : high;
     sticky |= (low & ((1ull << (32 - shift)) - 1)) != 0;
-    const double r =
-        round_to_double(mantissa, 32 * (top - 1) + LARGO__EXACT_LOW - shift, sticky);
+    const double r = round_to_double(mantissa, 32 * (top - 1) + LARGO__EXACT_LOW - shift, sticky);
     return negative ? -r : r;
 }

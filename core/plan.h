@@ -29,7 +29,7 @@ typedef struct largo__pass {
 typedef struct largo__family {
     const char *name;
     largo_algo algo;
-    int is_matrix; /* its passes see rows and columns */
+    int is_matrix;                    /* its passes see rows and columns */
     const struct largo__family *kept; /* same bits, keeps the direction in U; or NULL */
     largo__pass pass[LARGO__MAX_PASSES];
     const char *slot_name[LARGO__MAX_STATE];
@@ -46,9 +46,10 @@ typedef struct largo__unit {
     const largo__family *family;
     float *p, *g;
     float *state[LARGO__MAX_STATE];
-    int64_t n;                    /* elements */
-    int64_t matrices, rows, cols; /* matrices * rows * cols = n where the family is_matrix; else 0 */
-    uint32_t constants;           /* index into plan.constants; set for each step */
+    int64_t n; /* elements */
+    int64_t matrices, rows,
+        cols;           /* matrices * rows * cols = n where the family is_matrix; else 0 */
+    uint32_t constants; /* index into plan.constants; set for each step */
     uint32_t group;
     uint32_t grad_scratch; /* g may be overwritten */
     uint32_t param;        /* counted over all groups */
@@ -75,14 +76,14 @@ typedef struct largo__plan {
     largo__group_scan *group;
     largo__constants *constants; /* room for one per unit */
     size_t n_constants;
-    int scan; /* this step reads all gradients first */
+    int scan;      /* this step reads all gradients first */
     void *backend; /* the backend's own schedule */
 } largo__plan;
 
 /* The outcome of one step, as the backend found it. */
 typedef struct largo__result {
-    int bad;        /* a gradient is not finite or too large, and a policy says stop */
-    int error;      /* that policy is ERROR */
+    int bad;   /* a gradient is not finite or too large, and a policy says stop */
+    int error; /* that policy is ERROR */
     size_t bad_unit;
     int64_t bad_element; /* in the unit */
     float bad_value;

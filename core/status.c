@@ -48,7 +48,8 @@ const char *largo_status_name(largo_status status)
 {
     switch (status) {
 #define NAME(name, code, sentence)                                                                 \
-    case name: return #name;
+    case name:                                                                                     \
+        return #name;
         LARGO_STATUS_LIST(NAME)
 #undef NAME
     }
@@ -59,7 +60,8 @@ const char *largo_status_sentence(largo_status status)
 {
     switch (status) {
 #define SENTENCE(name, code, sentence)                                                             \
-    case name: return sentence;
+    case name:                                                                                     \
+        return sentence;
         LARGO_STATUS_LIST(SENTENCE)
 #undef SENTENCE
     }

@@ -179,6 +179,6 @@ static largo_status step_cpu(largo_ctx *ctx, largo__plan *plan, largo__result *r
 }
 
 const largo__backend largo__cpu = {
-    LARGO__BACKEND_API, LARGO_BACKEND_CPU, "cpu", 1, score, largo__cpu_isa, open_cpu, close_cpu,
-    alloc_cpu, free, zero_cpu, plan_cpu, unplan_cpu, step_cpu,
+    LARGO__BACKEND_API, LARGO_BACKEND_CPU, "cpu", 1,        score,    largo__cpu_isa, open_cpu,
+    close_cpu,          alloc_cpu,         free,  zero_cpu, plan_cpu, unplan_cpu,     step_cpu,
 };

@@ -14,8 +14,8 @@ typedef struct largo__span {
     float *p, *m, *v, *u;
     const float *g;
     int64_t n;
-    double *sum;      /* out, SUMSQ: [chunks][2], one for each term */
-    uint32_t max[2];  /* in/out, MAX: bits of the largest magnitude */
+    double *sum;     /* out, SUMSQ: [chunks][2], one for each term */
+    uint32_t max[2]; /* in/out, MAX: bits of the largest magnitude */
 } largo__span;
 
 /* At most SUPER_ROWS whole rows of a matrix, beginning at a super tile. One term. */

@@ -99,8 +99,12 @@ static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *i
     for (size_t u = from; u < to && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_class(unit)) continue;
-        largo__item item = {kind, pass, u, cut(low, start, unit->n, LARGO__CHUNK),
-                            cut(high, start, unit->n, LARGO__CHUNK), NULL};
+        largo__item item = {kind,
+                            pass,
+                            u,
+                            cut(low, start, unit->n, LARGO__CHUNK),
+                            cut(high, start, unit->n, LARGO__CHUNK),
+                            NULL};
         start += unit->n;
         if (item.begin == item.end) continue;
         if (kept && !unit->grad_scratch) {
@@ -219,8 +223,12 @@ static void emit_tiles(builder *b, size_t t, int pass)
     for (size_t u = 0; u < b->plan->units && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_matrix(unit)) continue;
-        const largo__item item = {LARGO__ITEM_TILES, pass, u, cut_tiles(low, start, unit),
-                                  cut_tiles(high, start, unit), NULL};
+        const largo__item item = {LARGO__ITEM_TILES,
+                                  pass,
+                                  u,
+                                  cut_tiles(low, start, unit),
+                                  cut_tiles(high, start, unit),
+                                  NULL};
         start += unit->n;
         if (item.begin < item.end && pass < largo__passes(unit->family)) emit(b, item);
     }
@@ -228,8 +236,8 @@ static void emit_tiles(builder *b, size_t t, int pass)
 
 static void emit_part(builder *b, size_t t, largo__item_kind kind, size_t u, int pass, int64_t n)
 {
-    const largo__item item = {kind, pass, u, boundary(n, t, b->threads),
-                              boundary(n, t + 1, b->threads), NULL};
+    const largo__item item = {
+        kind, pass, u, boundary(n, t, b->threads), boundary(n, t + 1, b->threads), NULL};
     if (item.begin < item.end) emit(b, item);
 }
 
@@ -387,8 +395,8 @@ static void lay_out(arena *a, builder *b, largo__layout *l)
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (l->work)
-            l->work[u].family = is_small(unit) && unit->family->kept ? unit->family->kept
-                                                                     : unit->family;
+            l->work[u].family =
+                is_small(unit) && unit->family->kept ? unit->family->kept : unit->family;
         largo__work ignored;
         if (is_matrix(unit)) take_lines(a, unit, l->work ? &l->work[u] : &ignored);
     }

@@ -20,7 +20,7 @@
 enum { LARGO__SMALL = 32768 }; /* elements of a unit that one thread takes whole */
 
 typedef enum largo__item_kind {
-    LARGO__ITEM_SCAN,  /* elements [begin, end) */
+    LARGO__ITEM_SCAN, /* elements [begin, end) */
     LARGO__ITEM_DECIDE,
     LARGO__ITEM_WHOLE, /* all passes of a small unit */
     LARGO__ITEM_SPAN,  /* elements [begin, end) of one pass */
@@ -63,11 +63,11 @@ typedef struct largo__found {
 typedef struct largo__layout {
     size_t threads, phases, items;
     largo__item *item;
-    size_t *first;  /* [phases * threads + 1]: of the list of (phase, thread) */
-    largo__work *work;      /* [units] */
+    size_t *first;           /* [phases * threads + 1]: of the list of (phase, thread) */
+    largo__work *work;       /* [units] */
     largo__scratch *scratch; /* [threads] */
-    largo__found *found;    /* [groups], for the scan */
-    void *accumulators;     /* found, and every sum and rows: zeroed before a step */
+    largo__found *found;     /* [groups], for the scan */
+    void *accumulators;      /* found, and every sum and rows: zeroed before a step */
     size_t accumulator_bytes;
     size_t decide_phase, scan_phases; /* a step without a scan begins at phase scan_phases */
     void *block;

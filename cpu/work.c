@@ -21,8 +21,8 @@ static void merge(largo__exact *into, const largo__exact *part)
 static void raise_to(uint32_t *max, uint32_t value)
 {
     uint32_t seen = __atomic_load_n(max, __ATOMIC_RELAXED);
-    while (seen < value && !__atomic_compare_exchange_n(max, &seen, value, 1, __ATOMIC_RELAXED,
-                                                        __ATOMIC_RELAXED)) {
+    while (seen < value &&
+           !__atomic_compare_exchange_n(max, &seen, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -78,8 +78,7 @@ static void finish_exact(const largo__unit *unit, const largo__family *family, i
     for (int before = 0; before < pass; before++) {
         if (!family->pass[before].segment) continue;
         double sum[2] = {0.0, 0.0};
-        for (int t = 0; t < family->pass[before].terms; t++)
-            sum[t] = largo__exact_round(&exact[t]);
+        for (int t = 0; t < family->pass[before].terms; t++) sum[t] = largo__exact_round(&exact[t]);
         finish_segment(unit, family, pass, sum, d, k);
         return;
     }
@@ -218,7 +217,8 @@ static void do_matrix(const largo__run *run, const largo__item *item)
         finish_rows(unit, work, item->pass, &c->d, item->begin, item->end, &sum);
         merge(&work->rows[item->pass], &sum);
         break;
-    default: finish_cols(unit, work, item->pass, &c->d, 0, item->begin, item->end);
+    default:
+        finish_cols(unit, work, item->pass, &c->d, 0, item->begin, item->end);
     }
 }
 
@@ -260,8 +260,8 @@ static void whole_flat(const largo__run *run, const largo__unit *unit, const lar
     }
 }
 
-static void whole_matrix(const largo__run *run, const largo__unit *unit,
-                         const largo__constants *c, const largo__scratch *scratch)
+static void whole_matrix(const largo__run *run, const largo__unit *unit, const largo__constants *c,
+                         const largo__scratch *scratch)
 {
     largo__work work = scratch->lines;
     largo__exact sum[2];
@@ -405,10 +405,17 @@ void largo__work_list(largo__run *run, size_t phase, size_t thread)
     for (size_t i = begin; i < end; i++) {
         const largo__item *item = &layout->item[i];
         switch (item->kind) {
-        case LARGO__ITEM_DECIDE: do_decide(run); break;
-        case LARGO__ITEM_WHOLE: do_whole(run, item, thread); break;
-        case LARGO__ITEM_SPAN: do_span(run, item); break;
-        default: do_matrix(run, item);
+        case LARGO__ITEM_DECIDE:
+            do_decide(run);
+            break;
+        case LARGO__ITEM_WHOLE:
+            do_whole(run, item, thread);
+            break;
+        case LARGO__ITEM_SPAN:
+            do_span(run, item);
+            break;
+        default:
+            do_matrix(run, item);
         }
     }
 }

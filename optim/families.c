@@ -74,9 +74,9 @@ static const largo__family *sgd_family(const largo_hyper *hyper)
 static const largo__family *lamb_family(const largo_hyper *hyper, uint32_t flags)
 {
     const int decayed = hyper->weight_decay != 0.0 && !(flags & LARGO_PARAM_NO_DECAY);
-    const int adapts = !(flags & LARGO_PARAM_NO_TRUST) &&
-                       (hyper->adapt == LARGO_ADAPT_ALWAYS ||
-                        (hyper->adapt == LARGO_ADAPT_IF_DECAYED && decayed));
+    const int adapts =
+        !(flags & LARGO_PARAM_NO_TRUST) &&
+        (hyper->adapt == LARGO_ADAPT_ALWAYS || (hyper->adapt == LARGO_ADAPT_IF_DECAYED && decayed));
     const int l2 = hyper->l2 == LARGO_ON && decayed;
     if (!adapts)
         return &largo__families[l2 ? LARGO__FAMILY_lamb_l2_plain : LARGO__FAMILY_lamb_plain];
@@ -86,11 +86,14 @@ static const largo__family *lamb_family(const largo_hyper *hyper, uint32_t flags
 const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, int32_t ndim)
 {
     switch ((int)hyper->algo) {
-    case LARGO_SGD: return sgd_family(hyper);
-    case LARGO_LAMB: return lamb_family(hyper, flags);
+    case LARGO_SGD:
+        return sgd_family(hyper);
+    case LARGO_LAMB:
+        return lamb_family(hyper, flags);
     case LARGO_CAME:
         return &largo__families[ndim >= 2 ? LARGO__FAMILY_came2d : LARGO__FAMILY_came1d];
-    default: return &largo__families[LARGO__FAMILY_adamw];
+    default:
+        return &largo__families[LARGO__FAMILY_adamw];
     }
 }
 

@@ -52,7 +52,8 @@ const char *largo__algo_name(largo_algo algo)
 {
     switch ((int)algo) {
 #define ALGO(name, enumerator)                                                                     \
-    case enumerator: return #name;
+    case enumerator:                                                                               \
+        return #name;
 #include "algos.def"
     }
     return NULL;
@@ -145,8 +146,8 @@ largo_status largo_hyper_set(largo_hyper *hyper, const char *name, double value)
         if (strcmp(f->name, name) != 0) continue;
         if (!find_use(hyper->algo, i)) {
             const char *algo = largo__algo_name(hyper->algo);
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s is not used by %s; it must stay unset",
-                               name, algo ? algo : "this algorithm");
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s is not used by %s; it must stay unset", name,
+                               algo ? algo : "this algorithm");
         }
         const int is_switch = f->is_choice && f->high == LARGO_ON;
         const double number = is_switch && (value == 0.0 || value == 1.0) ? value + 1.0 : value;

@@ -45,8 +45,7 @@ static largo_status no_memory(const char *what, size_t bytes)
 static void free_group(largo_ctx *ctx, group *g)
 {
     if (!g) return;
-    for (size_t i = 0; g->own && i < g->n; i++)
-        largo__free(ctx, g->own[i].memory, g->own[i].bytes);
+    for (size_t i = 0; g->own && i < g->n; i++) largo__free(ctx, g->own[i].memory, g->own[i].bytes);
     largo__host_free(ctx, g->params, g->bytes);
     largo__host_free(ctx, g, sizeof *g);
 }
@@ -179,8 +178,7 @@ largo_status largo_optim_add_group(largo_optim *o, const largo_hyper *hyper, siz
                                    const largo_param params[], size_t *number)
 {
     if (!o) return largo__fail(LARGO_ERR_ARGUMENT, "optim is NULL");
-    if (n && !params)
-        return largo__fail(LARGO_ERR_ARGUMENT, "params is NULL but n is %zu", n);
+    if (n && !params) return largo__fail(LARGO_ERR_ARGUMENT, "params is NULL but n is %zu", n);
     if (n > UINT32_MAX)
         return largo__fail(LARGO_ERR_ARGUMENT, "n is %zu; it must be below 2^32", n);
     largo_hyper ours;
@@ -275,8 +273,7 @@ static largo_status replan_with(largo_optim *o, group *g, largo_param *params)
     return status;
 }
 
-largo_status largo_optim_rebind(largo_optim *o, size_t number, size_t n,
-                                const largo_param params[])
+largo_status largo_optim_rebind(largo_optim *o, size_t number, size_t n, const largo_param params[])
 {
     group *g = NULL;
     LARGO__TRY(find_group(o, number, &g));
@@ -392,8 +389,7 @@ largo_status largo_optim_slot(largo_optim *o, size_t number, size_t index, const
                        family->name);
 }
 
-largo_status largo_optim_set_schedule(largo_optim *o, size_t number,
-                                      const largo_schedule *schedule)
+largo_status largo_optim_set_schedule(largo_optim *o, size_t number, const largo_schedule *schedule)
 {
     group *g = NULL;
     LARGO__TRY(find_group(o, number, &g));

@@ -20,8 +20,9 @@ static largo_status check_tensor(const largo__group *group, size_t i, const char
                                  const largo_tensor *t)
 {
     if (t->dtype != LARGO_F32)
-        return largo__fail(LARGO_ERR_DTYPE, "%sparams[%zu].%s.dtype is %d; it must be LARGO_F32, %d",
-                           group->where, i, what, (int)t->dtype, LARGO_F32);
+        return largo__fail(LARGO_ERR_DTYPE,
+                           "%sparams[%zu].%s.dtype is %d; it must be LARGO_F32, %d", group->where,
+                           i, what, (int)t->dtype, LARGO_F32);
     if (t->ndim < 0 || t->ndim > LARGO_MAX_DIMS)
         return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].%s.ndim is %d; it must be 0 to %d",
                            group->where, i, what, (int)t->ndim, LARGO_MAX_DIMS);
@@ -36,9 +37,10 @@ static largo_status check_tensor(const largo__group *group, size_t i, const char
         overflow |= __builtin_mul_overflow(n, t->shape[d], &n) || n > MAX_ELEMENTS;
     }
     if (overflow && !zero)
-        return largo__fail(LARGO_ERR_SHAPE,
-                           "%sparams[%zu].%s has more than 2^60 elements, the most a tensor may have",
-                           group->where, i, what);
+        return largo__fail(
+            LARGO_ERR_SHAPE,
+            "%sparams[%zu].%s has more than 2^60 elements, the most a tensor may have",
+            group->where, i, what);
     if (overflow) return LARGO_OK; /* empty all the same */
     if (!zero && !t->data && what[0] == 'v')
         return largo__fail(LARGO_ERR_ARGUMENT,
@@ -59,17 +61,17 @@ static largo_status check_same_shape(const largo__group *group, size_t i, const 
                            group->where, i, (int)p->grad.ndim, (int)p->value.ndim);
     for (int32_t d = 0; d < p->value.ndim; d++)
         if (p->grad.shape[d] != p->value.shape[d])
-            return largo__fail(LARGO_ERR_SHAPE,
-                               "%sparams[%zu].grad.shape[%d] is %lld; it must be that of value, %lld",
-                               group->where, i, (int)d, (long long)p->grad.shape[d],
-                               (long long)p->value.shape[d]);
+            return largo__fail(
+                LARGO_ERR_SHAPE,
+                "%sparams[%zu].grad.shape[%d] is %lld; it must be that of value, %lld",
+                group->where, i, (int)d, (long long)p->grad.shape[d], (long long)p->value.shape[d]);
     return LARGO_OK;
 }
 
 static largo_status check_options(const largo__group *group, size_t i, const largo_param *p)
 {
-    const uint32_t known = LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST | LARGO_PARAM_FROZEN |
-                           LARGO_PARAM_GRAD_SCRATCH;
+    const uint32_t known =
+        LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST | LARGO_PARAM_FROZEN | LARGO_PARAM_GRAD_SCRATCH;
     if (p->flags & ~known)
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%sparams[%zu].flags is 0x%x; 0x%x are not flags of this version",

@@ -7,7 +7,7 @@
 
 /* One group of parameters as a step sees it. */
 typedef struct largo__group {
-    const char *where; /* begins messages: "" or "group 2: " */
+    const char *where;        /* begins messages: "" or "group 2: " */
     const largo_hyper *hyper; /* checked */
     size_t n;
     const largo_param *params;

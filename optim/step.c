@@ -73,8 +73,7 @@ largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, 
     if (!ctx) return largo__fail(LARGO_ERR_ARGUMENT, "ctx is NULL");
     if (step < 1)
         return largo__fail(LARGO_ERR_ARGUMENT, "step is %lld; it counts from 1", (long long)step);
-    if (n && !params)
-        return largo__fail(LARGO_ERR_ARGUMENT, "params is NULL but n is %zu", n);
+    if (n && !params) return largo__fail(LARGO_ERR_ARGUMENT, "params is NULL but n is %zu", n);
     if (n > UINT32_MAX)
         return largo__fail(LARGO_ERR_ARGUMENT, "n is %zu; it must be below 2^32", n);
     largo_hyper ours;

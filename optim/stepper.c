@@ -92,10 +92,10 @@ static largo_status check_all(largo_ctx *ctx, size_t n_groups, const largo__grou
 static largo_status allocate(largo_ctx *ctx, largo__stepper *s, size_t units, size_t groups,
                              size_t planned)
 {
-    const size_t sizes[4] = {
-        largo__size(units, sizeof(largo__unit), 64), largo__size(units, sizeof(largo__constants), 64),
-        largo__size(groups, sizeof(largo__group_scan), 64),
-        largo__size(planned, sizeof(largo__planned), 64)};
+    const size_t sizes[4] = {largo__size(units, sizeof(largo__unit), 64),
+                             largo__size(units, sizeof(largo__constants), 64),
+                             largo__size(groups, sizeof(largo__group_scan), 64),
+                             largo__size(planned, sizeof(largo__planned), 64)};
     size_t at[4], bytes = 0;
     for (int i = 0; i < 4; i++) {
         at[i] = bytes;
@@ -217,11 +217,12 @@ static largo_status conclude(largo_ctx *ctx, largo__stepper *s, const largo__res
     const largo__unit *unit = &s->plan.unit[result->bad_unit];
     o->bad_param = unit->param;
     o->bad_element = unit->first + result->bad_element;
-    return largo__fail(result->error ? LARGO_ERR_NON_FINITE : LARGO_SKIPPED,
-                       "the gradient of parameter %lld is %g at element %lld; scaled and clipped it "
-                       "must be below %g in magnitude; nothing was written",
-                       (long long)o->bad_param, (double)result->bad_value,
-                       (long long)o->bad_element, s->plan.group[unit->group].limit);
+    return largo__fail(
+        result->error ? LARGO_ERR_NON_FINITE : LARGO_SKIPPED,
+        "the gradient of parameter %lld is %g at element %lld; scaled and clipped it "
+        "must be below %g in magnitude; nothing was written",
+        (long long)o->bad_param, (double)result->bad_value, (long long)o->bad_element,
+        s->plan.group[unit->group].limit);
 }
 
 largo_status largo__stepper_run(largo_ctx *ctx, largo__stepper *s, size_t n_groups,

@@ -7,8 +7,8 @@
 
 /* A parameter that counts steps. */
 typedef struct largo__planned {
-    int64_t *step; /* its own count, or NULL */
-    int64_t t;     /* the number of the step being made */
+    int64_t *step;                   /* its own count, or NULL */
+    int64_t t;                       /* the number of the step being made */
     uint32_t param, group, no_decay; /* param: counted over all groups */
     size_t unit_begin, unit_end;
 } largo__planned;
