@@ -88,6 +88,17 @@ static int64_t cut(int64_t x, int64_t start, int64_t n, int64_t grain)
     return at >= n ? n : at / grain * grain;
 }
 
+/* Later passes take what the first one touched last before the rest: it is still in the cache. */
+static void reverse(builder *b, size_t from)
+{
+    if (!b->layout->item) return;
+    for (size_t i = from, j = b->items; i + 1 < j; i++) {
+        const largo__item last = b->layout->item[--j];
+        b->layout->item[j] = b->layout->item[i];
+        b->layout->item[i] = last;
+    }
+}
+
 /* Thread t's part of the units of a class, by elements, in spans of whole chunks. */
 static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *is_class,
                        largo__item_kind kind, int pass, int kept)
@@ -96,6 +107,7 @@ static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *i
     const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
     int64_t start = 0;
     size_t used = 0;
+    const size_t first = b->items;
     for (size_t u = from; u < to && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_class(unit)) continue;
@@ -114,6 +126,7 @@ static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *i
         emit(b, item);
     }
     if (used > b->kept) b->kept = used;
+    if (pass > 0) reverse(b, first);
 }
 
 /* Thread t's small units. A unit costs about as much as this many elements before its first. */

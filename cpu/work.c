@@ -39,20 +39,33 @@ static largo__span span_at(const largo__unit *unit, int64_t begin, float *u)
     return s;
 }
 
+/* A pass without statistics goes from the end in blocks: what the pass before it touched last is still
+ * in the cache. Inside a block it goes forward, as prefetching wants it. */
+static void backwards(largo__span_kernel *kernel, const largo__unit *unit, const largo__k *k,
+                      int64_t begin, int64_t end, float *u)
+{
+    enum { BLOCK = 65536 };
+    for (int64_t high = end; high > begin;) {
+        const int64_t low = high - begin > BLOCK ? high - BLOCK : begin;
+        largo__span s = span_at(unit, low, u ? u + (low - begin) : NULL);
+        s.n = high - low;
+        kernel(&s, k);
+        high = low;
+    }
+}
+
 /* One pass over [begin, end); u is the direction of element `begin`. Sums are added to sum[terms]. */
 static void pass_span(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
                       const largo__k *k, int64_t begin, int64_t end, float *u, largo__exact *sum)
 {
     largo__span_kernel *kernel = run->kernels[pass->row].span;
-    largo__span s = span_at(unit, begin, u);
-    s.n = end - begin;
     if (!pass->op) {
-        kernel(&s, k);
+        backwards(kernel, unit, k, begin, end, u);
         return;
     }
     double sums[BATCH][2];
     for (int64_t at = begin; at < end; at += BATCH * LARGO__CHUNK) {
-        s = span_at(unit, at, u ? u + (at - begin) : NULL);
+        largo__span s = span_at(unit, at, u ? u + (at - begin) : NULL);
         s.n = end - at < BATCH * LARGO__CHUNK ? end - at : BATCH * LARGO__CHUNK;
         s.sum = &sums[0][0];
         kernel(&s, k);
@@ -241,7 +254,7 @@ static void whole_flat(const largo__run *run, const largo__unit *unit, const lar
                        const largo__constants *c, float *scratch)
 {
     const int passes = largo__passes(family);
-    float *u = unit->grad_scratch ? unit->g : scratch;
+    float *u = scratch; /* nearer than the gradient, even where that may be overwritten */
     largo__k k = c->k;
     if (unit->n <= LARGO__CHUNK) {
         double sum[2] = {0.0, 0.0};

@@ -8,45 +8,8 @@ cd "$(dirname "$0")/.."
 build=build/release
 
 say() { printf '\n==> %s\n' "$*"; }
-stop() { echo "demo.sh: $*" >&2; exit 1; }
 
-installed()
-{
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
-}
-
-# Programs count wherever they come from; libraries and data have to be the packages.
-missing_packages()
-{
-    command -v cmake >/dev/null || echo cmake
-    command -v ninja >/dev/null || command -v make >/dev/null || echo ninja-build
-    command -v "${CC:-cc}" >/dev/null || echo gcc
-    command -v gnuplot >/dev/null || echo gnuplot-nox
-    for package in libc6-dev libblis-dev zlib1g-dev dataset-fashion-mnist; do
-        installed "$package" || echo "$package"
-    done
-}
-
-install_packages()
-{
-    if [ "$(id -u)" -eq 0 ]; then
-        as_root=
-    elif command -v sudo >/dev/null; then
-        as_root=sudo
-    else
-        stop "needs packages that only root can install, and there is no sudo: apt-get install" "$@"
-    fi
-    say "Installing $*"
-    $as_root apt-get update -q
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" ||
-        stop "apt-get could not install: $*"
-}
-
-command -v dpkg-query >/dev/null ||
-    stop "installs Debian packages; elsewhere see docs/dependencies.md and build with cmake"
-missing=$(missing_packages | tr '\n' ' ')
-# shellcheck disable=SC2086  # one word for each package
-[ -z "$missing" ] || install_packages $missing
+sh scripts/install-deps.sh demo
 
 say "Building in $build"
 generator=
