@@ -26,6 +26,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 
+mkdir -p "$(dirname "$build")"
 generator=
 [ -e "$build/CMakeCache.txt" ] || ! command -v ninja >/dev/null || generator="-G Ninja"
 # shellcheck disable=SC2086  # two words

@@ -148,9 +148,8 @@ largo_status largo_last_outcome(const largo_ctx *ctx, largo_outcome *outcome)
 {
     if (!ctx) return largo__fail(LARGO_ERR_ARGUMENT, "ctx is NULL");
     if (!outcome) return largo__fail(LARGO_ERR_ARGUMENT, "outcome is NULL");
-    if (outcome->struct_size < sizeof *outcome)
-        return largo__fail(LARGO_ERR_ARGUMENT, "outcome.struct_size is %zu; it must be %zu",
-                           outcome->struct_size, sizeof *outcome);
+    LARGO__TRY(largo__check_size("outcome", "sizeof(largo_outcome)", outcome->struct_size,
+                                 sizeof *outcome));
     if (!ctx->has_outcome)
         return largo__fail(LARGO_ERR_STATE, "no step was made with this context yet");
     const size_t size = outcome->struct_size;

@@ -13,10 +13,12 @@ const char *largo_last_error(void)
 
 largo_status largo__fail(largo_status status, const char *format, ...)
 {
+    char text[sizeof last_error]; /* an argument may be the last text itself */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(last_error, sizeof last_error, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    memcpy(last_error, text, sizeof text);
     return status;
 }
 

@@ -353,15 +353,23 @@ static int too_large(const largo__group_scan *group, double magnitude_of_g)
     return !(magnitude_of_g * group->grad_scale * group->clip < group->limit);
 }
 
-/* The first such value of a group whose policy minds it. Only ever runs when there is one. */
+/* Does the policy of the group mind this value? A norm that is not finite cannot be clipped, so then
+ * the value that made it so is minded wherever it stands. */
+static int is_minded(const largo__run *run, const largo__group_scan *group, float g)
+{
+    if (!isfinite(run->result->grad_norm) && !isfinite(g)) return 1;
+    if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) return 0;
+    if (run->result->error && group->non_finite != LARGO_NON_FINITE_ERROR) return 0;
+    return too_large(group, fabs((double)g));
+}
+
+/* The first such value. Only ever runs when there is one. */
 LARGO_COLD static void find_bad(largo__run *run)
 {
     for (size_t u = 0; u < run->plan->units; u++) {
         const largo__unit *unit = &run->plan->unit[u];
-        const largo__group_scan *group = &run->plan->group[unit->group];
-        if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
         for (int64_t i = 0; i < unit->n; i++) {
-            if (!too_large(group, fabs((double)unit->g[i]))) continue;
+            if (!is_minded(run, &run->plan->group[unit->group], unit->g[i])) continue;
             run->result->bad_unit = u;
             run->result->bad_element = i;
             run->result->bad_value = unit->g[i];
@@ -394,7 +402,9 @@ static void do_decide(largo__run *run)
     for (size_t g = 0; g < plan->groups; g++) {
         const largo__group_scan *group = &plan->group[g];
         if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
-        if (!too_large(group, magnitude(run->layout->found[g].max))) continue;
+        const int clips_by_nothing =
+            group->max_grad_norm < INFINITY && !isfinite(run->result->grad_norm);
+        if (!clips_by_nothing && !too_large(group, magnitude(run->layout->found[g].max))) continue;
         run->result->bad = run->stop = 1;
         run->result->error |= group->non_finite == LARGO_NON_FINITE_ERROR;
     }

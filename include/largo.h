@@ -18,7 +18,10 @@
  *   Device      Pointers belong to the device of the context: host memory for CPU.
  *   Time        CPU calls return when the work is done.
  *   Threads     A context and the objects made from it serve one thread at a time. Different
- *               contexts are independent. There is no other shared state.
+ *               contexts are independent. There is no other shared state. Threads are OpenMP's: how
+ *               long they spin between steps (OMP_WAIT_POLICY), and that libgomp ends the process
+ *               where it cannot make one and hangs in a child forked after a step, is its own. With
+ *               `parallel` they are yours.
  *   Errors      Nothing prints, exits or aborts. All checks precede the first write: a call that
  *               fails has changed nothing.
  *   Bits        The same inputs give the same bits for every thread count and instruction set;
@@ -228,7 +231,7 @@ typedef struct largo_hyper {
     double beta1;          /* [0, 1) */
     double beta2;          /* [0, 1) */
     double beta3;          /* [0, 1)  CAME */
-    double momentum;       /* [0, 1)  SGD */
+    double momentum;       /* [0, 1)  SGD: default 0 */
     double dampening;      /* [0, 1]  SGD; acts from the second step on */
     double eps;            /* >= 2^-126, finite */
     double eps2;           /* >= 2^-126, finite  CAME */
@@ -243,7 +246,9 @@ typedef struct largo_hyper {
     double grad_scale;    /* >= 2^-126, finite: gradients are multiplied by it first, as by
                              1 / loss_scale */
     double max_grad_norm; /* >= 2^-126: gradients are scaled so that their Euclidean norm over all tensors
-                             of the call, after grad_scale, is at most this; infinity (default): off */
+                             of the call, after grad_scale, is at most this; infinity (default): off.
+                             A norm that is not finite counts as a gradient that is not; under
+                             PROPAGATE nothing is clipped then */
 } largo_hyper;
 
 /* Fill *hyper with the defaults of the algorithm's paper. LARGO_ERR_ARGUMENT: an unknown algorithm
@@ -387,7 +392,8 @@ largo_status largo_optim_step(largo_optim *optim);
 int64_t largo_optim_step_count(const largo_optim *optim);
 int64_t largo_optim_param_step(const largo_optim *optim, size_t group, size_t index);
 
-/* A view of one state slot, for inspection or a framework's state_dict. */
+/* A view of one state slot, for inspection or a framework's state_dict. Its data is NULL where there
+ * is none: of an empty parameter, or one that was always frozen. */
 largo_status largo_optim_slot(largo_optim *optim, size_t group, size_t index, const char *name,
                               largo_tensor *view);
 
@@ -411,11 +417,12 @@ typedef enum largo_decay {
 typedef struct largo_schedule {
     size_t struct_size;
     largo_decay decay; /* default CONSTANT */
-    double lr;         /* >= 0: after warm-up */
-    double start_lr;   /* >= 0 */
-    double end_lr;     /* >= 0: at and after total steps */
+    double lr;         /* >= 0, finite: after warm-up */
+    double start_lr;   /* >= 0, finite */
+    double end_lr;     /* >= 0, finite: at and after step `total`; with total one more than the steps
+                          that are made, the last of them still moves where end_lr is 0 */
     int64_t warmup;    /* >= 0: steps of linear rise */
-    int64_t total;     /* >= 0: steps in all */
+    int64_t total;     /* >= 0 */
 } largo_schedule;
 
 #define LARGO_SCHEDULE {sizeof(largo_schedule), LARGO_DECAY_CONSTANT, 0.0, 0.0, 0.0, 0, 0}
@@ -424,7 +431,8 @@ typedef struct largo_schedule {
 largo_status largo_schedule_lr(const largo_schedule *schedule, int64_t step, double *lr);
 
 /* From now on largo_optim_step sets the group's lr itself, from the number of the step that it
- * makes. NULL: by hand again. */
+ * makes, whatever it was before; the field then holds the rate of the last step that was tried.
+ * NULL: by hand again. */
 largo_status largo_optim_set_schedule(largo_optim *optim, size_t group,
                                       const largo_schedule *schedule);
 

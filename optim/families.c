@@ -3,6 +3,7 @@
 #include <string.h>
 #include "all.h"
 #include "families.h"
+#include "params.h"
 
 /* Kept families by name; "none" has none. */
 enum { LARGO__FAMILY_none = -1 };
@@ -26,6 +27,19 @@ enum { FLAT = 0, MATRIX = 1 };
 #define LIKE LARGO__LIKE
 #define ROWS LARGO__ROWS_OF
 #define COLS LARGO__COLS_OF
+
+/* What drivers do not do yet, refused here rather than done wrong: maxima and second terms by row and
+ * column, slot V of a matrix family. They come with the first optimizer that needs them. */
+#define FAMILY(id, algorithm, rank, kept_id) enum { RANK_##id = rank };
+#include "algos.def"
+#define PASS(family, n, update, in, out, operator, where, count, term0, term1)                     \
+    _Static_assert((operator) == NO_OP || (operator) == SUMSQ ||                                   \
+                       LARGO__ROW_##family##_##n == (int)LARGO__ROW_scan_0,                        \
+                   "only the scan may ask for a maximum");                                         \
+    _Static_assert((int)RANK_##family == (int)FLAT ||                                              \
+                       ((count) <= 1 && !(((in) | (out)) & (LARGO__V | LARGO__U))),                \
+                   "a pass over a matrix has one term and no streams V and U");
+#include "algos.def"
 
 /* The rows of a family fill one struct together: each names the members that it sets. */
 const largo__family largo__families[LARGO__FAMILIES] = {
@@ -83,6 +97,14 @@ static const largo__family *lamb_family(const largo_hyper *hyper, uint32_t flags
     return &largo__families[l2 ? LARGO__FAMILY_lamb_l2 : LARGO__FAMILY_lamb];
 }
 
+/* The first family of an algorithm in the table: its only one, where no option or rank chooses. */
+static const largo__family *first_family(largo_algo algo)
+{
+    for (int f = 0; f < LARGO__FAMILIES; f++)
+        if (largo__families[f].algo == algo) return &largo__families[f];
+    return NULL;
+}
+
 const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, int32_t ndim)
 {
     switch ((int)hyper->algo) {
@@ -93,7 +115,7 @@ const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, 
     case LARGO_CAME:
         return &largo__families[ndim >= 2 ? LARGO__FAMILY_came2d : LARGO__FAMILY_came1d];
     default:
-        return &largo__families[LARGO__FAMILY_adamw];
+        return first_family(hyper->algo);
     }
 }
 
@@ -103,6 +125,11 @@ largo_tensor largo__slot_tensor(const largo__family *family, int slot, const lar
     largo_tensor t = {NULL, LARGO_F32, value->ndim, {0}};
     for (int32_t d = 0; d < value->ndim; d++) t.shape[d] = value->shape[d];
     if (family->slot_shape[slot] == LARGO__LIKE) return t;
+    if (largo__numel(value) == 0) { /* no work, no lines, however long they would be */
+        t.ndim = 1;
+        t.shape[0] = 0;
+        return t;
+    }
     if (family->slot_shape[slot] == LARGO__COLS_OF) { /* drop the last dimension but one */
         if (t.ndim == 2 && segments > 1) {
             t.shape[0] = segments;

@@ -153,7 +153,7 @@ largo_status largo_hyper_set(largo_hyper *hyper, const char *name, double value)
         const double number = is_switch && (value == 0.0 || value == 1.0) ? value + 1.0 : value;
         const int fractional = f->is_choice && value != floor(value);
         if (!in_range(f, number) || fractional || (is_switch && value != 0.0 && value != 1.0))
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s is %.17g; it must be %s", name, value,
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s is %.9g; it must be %s", name, value,
                                is_switch ? "0 or 1" : f->range);
         put(hyper, f, number);
         return LARGO_OK;
@@ -166,13 +166,18 @@ static largo_status check_pairs(const largo_hyper *h, const char *name)
 {
     if (h->nesterov == LARGO_ON && !(h->momentum > 0.0 && h->dampening == 0.0))
         return largo__fail(LARGO_ERR_ARGUMENT,
-                           "%s.nesterov is ON with momentum %.17g and dampening %.17g; it needs "
+                           "%s.nesterov is ON with momentum %.9g and dampening %.9g; it needs "
                            "momentum > 0 and dampening 0",
                            name, h->momentum, h->dampening);
+    if (h->lr * h->weight_decay > FINITE)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%s.lr is %.9g and weight_decay %.9g; their product must be finite as a "
+                           "float",
+                           name, h->lr, h->weight_decay);
     if (h->algo == LARGO_LAMB && h->weight_norm_min > h->weight_norm_max)
         return largo__fail(LARGO_ERR_ARGUMENT,
-                           "%s.weight_norm_max is %.17g; it must be >= weight_norm_min, %.17g",
-                           name, h->weight_norm_max, h->weight_norm_min);
+                           "%s.weight_norm_max is %.9g; it must be >= weight_norm_min, %.9g", name,
+                           h->weight_norm_max, h->weight_norm_min);
     return LARGO_OK;
 }
 
@@ -193,11 +198,11 @@ largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo
         if (!find_use(h.algo, i)) {
             if (f->is_choice ? value != 0.0 : !isnan(value))
                 return largo__fail(LARGO_ERR_ARGUMENT,
-                                   "%s.%s is %.17g, but %s does not use it; it must stay as "
+                                   "%s.%s is %.9g, but %s does not use it; it must stay as "
                                    "largo_hyper_init leaves it",
                                    name, f->name, value, algo);
         } else if (!in_range(f, value)) {
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s.%s is %.17g; it must be %s", name, f->name,
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s.%s is %.9g; it must be %s", name, f->name,
                                value, f->range);
         }
     }

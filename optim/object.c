@@ -52,13 +52,13 @@ static void free_group(largo_ctx *ctx, group *g)
 
 /* Make the state of parameter i that is not there yet. Slots of one parameter share a block, each
  * shifted against the last so that they do not meet at the same offset in a page. */
-static largo_status make_state(largo_ctx *ctx, group *g, size_t i)
+static largo_status make_state(largo_ctx *ctx, group *g, size_t i, const largo_hyper *hyper)
 {
     enum { STAGGER = 320 };
     largo_param *p = &g->params[i];
     owned *own = &g->own[i];
     if (p->flags & LARGO_PARAM_FROZEN || own->memory) return LARGO_OK;
-    const largo__family *family = largo__family_of(&g->hyper, p->flags, p->value.ndim);
+    const largo__family *family = largo__family_of(hyper, p->flags, p->value.ndim);
     size_t at[LARGO__MAX_STATE] = {0}, bytes = 0;
     uint32_t slots = 0;
     for (int s = 0; s < largo__slots(family); s++) {
@@ -103,7 +103,7 @@ static largo_status make_group(largo_ctx *ctx, const largo_hyper *hyper, size_t 
         g->own[i].step_is_ours = !params[i].step;
         if (!params[i].step) g->params[i].step = &g->own[i].step;
     }
-    for (size_t i = 0; i < n; i++) LARGO__TRY(make_state(ctx, g, i));
+    for (size_t i = 0; i < n; i++) LARGO__TRY(make_state(ctx, g, i, hyper));
     return LARGO_OK;
 }
 
@@ -254,9 +254,9 @@ static largo_status replan_with(largo_optim *o, group *g, largo_param *params)
     g->params = params;
     largo_status status = LARGO_OK;
     for (size_t i = 0; status == LARGO_OK && i < g->n; i++) {
-        const largo__group view = {g->where, &g->hyper, g->n, params};
+        const largo__group view = {g->where, &g->planned, g->n, params};
         status = largo__param_check(&view, i, 0);
-        if (status == LARGO_OK) status = make_state(o->ctx, g, i); /* unfrozen now */
+        if (status == LARGO_OK) status = make_state(o->ctx, g, i, &g->planned); /* unfrozen now */
     }
     show(o->groups, o->n, o->views);
     if (status == LARGO_OK) status = largo__stepper_make(o->ctx, o->n, o->views, &stepper);
@@ -313,7 +313,7 @@ static largo_status replan(largo_optim *o)
 {
     for (size_t i = 0; i < o->n; i++)
         for (size_t p = 0; p < o->groups[i]->n; p++)
-            LARGO__TRY(make_state(o->ctx, o->groups[i], p));
+            LARGO__TRY(make_state(o->ctx, o->groups[i], p, &o->groups[i]->hyper));
     for (size_t i = 0; i < o->n; i++) o->views[i].hyper = &o->groups[i]->hyper;
     largo__stepper stepper;
     const largo_status status = largo__stepper_make(o->ctx, o->n, o->views, &stepper);

@@ -73,15 +73,17 @@ static largo_status check_options(const largo__group *group, size_t i, const lar
     const uint32_t known =
         LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST | LARGO_PARAM_FROZEN | LARGO_PARAM_GRAD_SCRATCH;
     if (p->flags & ~known)
-        return largo__fail(LARGO_ERR_ARGUMENT,
-                           "%sparams[%zu].flags is 0x%x; 0x%x are not flags of this version",
-                           group->where, i, (unsigned)p->flags, (unsigned)(p->flags & ~known));
+        return largo__fail(
+            LARGO_ERR_ARGUMENT,
+            "%sparams[%zu].flags is 0x%x; it has bits that this version does not know, 0x%x",
+            group->where, i, (unsigned)p->flags, (unsigned)(p->flags & ~known));
     for (size_t r = 0; r < sizeof p->reserved / sizeof *p->reserved; r++)
         if (p->reserved[r] || p->pad)
-            return largo__fail(LARGO_ERR_ARGUMENT,
-                               "%sparams[%zu].reserved and pad must be 0: zero the struct before "
-                               "you fill it",
-                               group->where, i);
+            return largo__fail(
+                LARGO_ERR_ARGUMENT,
+                "%sparams[%zu].reserved[%zu] is 0x%llx and pad 0x%x; reserved and pad "
+                "must be 0: zero the struct before you fill it",
+                group->where, i, r, (unsigned long long)p->reserved[r], (unsigned)p->pad);
     if (p->segments < 0)
         return largo__fail(LARGO_ERR_ARGUMENT, "%sparams[%zu].segments is %d; it must be >= 0",
                            group->where, i, (int)p->segments);

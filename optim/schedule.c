@@ -34,7 +34,7 @@ static double cos_pi(double p)
 static largo_status check_rate(const char *name, double rate)
 {
     if (rate >= 0.0 && rate <= 0x1.fffffep127) return LARGO_OK;
-    return largo__fail(LARGO_ERR_ARGUMENT, "schedule.%s is %.17g; it must be >= 0 and finite", name,
+    return largo__fail(LARGO_ERR_ARGUMENT, "schedule.%s is %.9g; it must be >= 0 and finite", name,
                        rate);
 }
 

@@ -5,7 +5,7 @@
 #   scripts/demo.sh        as root, or with sudo for the packages that are missing
 set -eu
 cd "$(dirname "$0")/.."
-build=build/release
+build=build/demo
 
 say() { printf '\n==> %s\n' "$*"; }
 
