@@ -371,7 +371,10 @@ static void same_bits_in_every_way(void **state)
     static inputs in[SETS]; /* kept to the end */
     for (int s = 0; s < SETS; s++) in[s] = make_inputs(&sets[s]);
     for (const char *const *isa = test_isas(); *isa; isa++)
-        if (!*only || strcmp(only, *isa) == 0) one_isa(*isa, in);
+        if (!*only || strcmp(only, *isa) == 0) {
+            one_isa(*isa, in);
+            print_message("compared: %s\n", *isa);
+        }
     if (wrong) fail_msg("%d hashes differ", wrong);
     if (path) write_golden(path);
 }

@@ -5,11 +5,22 @@
 
 #include "message.h"
 
+/* The data are gzip files; a log named like one of them by mistake must not replace it. */
+static bool is_gzip(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    const int first = fgetc(file), second = fgetc(file);
+    fclose(file);
+    return first == 0x1f && second == 0x8b;
+}
+
 bool csv_open(struct csv *csv, const char *path, bool validate)
 {
     csv->path = path;
     csv->file = 0;
     if (!path) return true;
+    if (is_gzip(path)) return complain("--csv: %s is a gzip file; it will not be replaced", path);
     csv->file = fopen(path, "w");
     if (!csv->file) return complain("--csv: cannot write %s: %s", path, strerror(errno));
     fprintf(csv->file,
