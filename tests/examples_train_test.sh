@@ -146,9 +146,11 @@ refuse "--csv: cannot write $work: Is a directory" --data-dir "$small" --batch 1
     refuse "--csv: cannot write /dev/full: No space" --data-dir "$small" --batch 100 --csv /dev/full
 
 # A log that exists survives an error in the options or the data.
-cp "$small/train-labels-idx1-ubyte.gz" "$work/data.gz"
-refuse "is a gzip file" --data-dir "$small" --batch 100 --csv "$work/data.gz"
-cmp -s "$small/train-labels-idx1-ubyte.gz" "$work/data.gz" || fail "data were replaced by a log"
+for folder in "$small" "$data"; do
+    cp "$folder/t10k-labels-idx1-ubyte.gz" "$work/data"
+    refuse "holds data" --data-dir "$small" --batch 100 --csv "$work/data"
+    cmp -s "$folder/t10k-labels-idx1-ubyte.gz" "$work/data" || fail "data were replaced by a log"
+done
 echo kept >"$work/log.csv"
 refuse "out of range" --data-dir "$small" --batch 2001 --csv "$work/log.csv"
 [ "$(cat "$work/log.csv")" = kept ] || fail "the old log was lost"

@@ -5,14 +5,16 @@
 
 #include "message.h"
 
-/* The data are gzip files; a log named like one of them by mistake must not replace it. */
-static bool is_gzip(const char *path)
+/* The data are IDX files, mostly in gzip; a log named like one by mistake must not replace it. */
+static bool is_data(const char *path)
 {
     FILE *file = fopen(path, "r");
     if (!file) return false;
-    const int first = fgetc(file), second = fgetc(file);
+    unsigned char begin[3] = {0};
+    const size_t n = fread(begin, 1, sizeof begin, file);
     fclose(file);
-    return first == 0x1f && second == 0x8b;
+    const bool gzip = begin[0] == 0x1f && begin[1] == 0x8b;
+    return n == sizeof begin && (gzip || (begin[0] == 0 && begin[1] == 0 && begin[2] == 8));
 }
 
 bool csv_open(struct csv *csv, const char *path, bool validate)
@@ -20,7 +22,7 @@ bool csv_open(struct csv *csv, const char *path, bool validate)
     csv->path = path;
     csv->file = 0;
     if (!path) return true;
-    if (is_gzip(path)) return complain("--csv: %s is a gzip file; it will not be replaced", path);
+    if (is_data(path)) return complain("--csv: %s holds data; it will not be replaced", path);
     csv->file = fopen(path, "w");
     if (!csv->file) return complain("--csv: cannot write %s: %s", path, strerror(errno));
     fprintf(csv->file,
