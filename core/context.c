@@ -69,10 +69,16 @@ static largo_status read_options(const largo_ctx_options *given, largo_ctx_optio
     return LARGO_OK;
 }
 
+/* What is asked of the allocator for so many bytes, and told to it again when they are freed. */
+static size_t whole_size(size_t bytes)
+{
+    return (bytes ? bytes + ALIGNMENT - 1 : ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+}
+
 void *largo__alloc(largo_ctx *ctx, size_t bytes)
 {
     if (bytes > SIZE_MAX - ALIGNMENT) return NULL;
-    const size_t whole = (bytes ? bytes + ALIGNMENT - 1 : ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+    const size_t whole = whole_size(bytes);
     if (ctx->options.alloc)
         return ctx->options.alloc(ctx->options.alloc_user, whole, ctx->options.stream);
     return ctx->backend->alloc(whole);
@@ -81,9 +87,8 @@ void *largo__alloc(largo_ctx *ctx, size_t bytes)
 void largo__free(largo_ctx *ctx, void *memory, size_t bytes)
 {
     if (!memory) return;
-    const size_t whole = (bytes ? bytes + ALIGNMENT - 1 : ALIGNMENT) / ALIGNMENT * ALIGNMENT;
     if (ctx->options.free)
-        ctx->options.free(ctx->options.alloc_user, memory, whole, ctx->options.stream);
+        ctx->options.free(ctx->options.alloc_user, memory, whole_size(bytes), ctx->options.stream);
     else
         ctx->backend->free(memory);
 }

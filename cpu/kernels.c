@@ -212,19 +212,27 @@ LARGO_FN void finish_term(const row *r, int t, int scaled, const streams *s, con
     if (max > span->max[t]) span->max[t] = max;
 }
 
+/* All blocks of n elements from `at` on, into fresh lanes. */
+LARGO_FN void gather(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
+                     int64_t n, lanes *acc, float *col_sum)
+{
+    int64_t i = 0;
+    if (n >= LANES) {
+        block(r, scaled, s, k, at, LANES, 1, acc, col_sum);
+        i = LANES;
+    } else {
+        clear(r, n, acc);
+    }
+    for (; i + LANES <= n; i += LANES)
+        block(r, scaled, s, k, at + i, LANES, 0, acc, col_sum ? col_sum + i : NULL);
+    if (i < n) block(r, scaled, s, k, at + i, (int)(n - i), 0, acc, col_sum ? col_sum + i : NULL);
+}
+
 LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
                     int64_t n, largo__span *span, double *sum)
 {
     lanes acc;
-    int64_t i = 0;
-    if (n >= LANES) {
-        block(r, scaled, s, k, at, LANES, 1, &acc, NULL);
-        i = LANES;
-    } else {
-        clear(r, n, &acc);
-    }
-    for (; i + LANES <= n; i += LANES) block(r, scaled, s, k, at + i, LANES, 0, &acc, NULL);
-    if (i < n) block(r, scaled, s, k, at + i, (int)(n - i), 0, &acc, NULL);
+    gather(r, scaled, s, k, at, n, &acc, NULL);
     if (r->terms > 0) finish_term(r, 0, scaled, s, k, at, n, &acc, span, sum);
     if (r->terms > 1) finish_term(r, 1, scaled, s, k, at, n, &acc, span, sum);
 }
@@ -252,16 +260,7 @@ LARGO_FN double tile_row(const row *r, int scaled, const streams *s, const largo
                          float *col_sum)
 {
     lanes acc;
-    int64_t i = 0;
-    if (n >= LANES) {
-        block(r, scaled, s, k, 0, LANES, 1, &acc, col_sum);
-        i = LANES;
-    } else {
-        clear(r, n, &acc);
-    }
-    for (; i + LANES <= n; i += LANES)
-        block(r, scaled, s, k, i, LANES, 0, &acc, col_sum ? col_sum + i : NULL);
-    if (i < n) block(r, scaled, s, k, i, (int)(n - i), 0, &acc, col_sum ? col_sum + i : NULL);
+    gather(r, scaled, s, k, 0, n, &acc, col_sum);
     return r->op ? finish_lanes(r, 0, scaled, s, k, 0, n, &acc) : 0.0;
 }
 

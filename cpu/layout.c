@@ -73,6 +73,18 @@ static int64_t elements(const builder *b, size_t from, size_t to, class_fn *is_c
     return n;
 }
 
+/* Passes of the unit of a class that has most; 0 if there is none. */
+static int most_passes(const builder *b, class_fn *is_class)
+{
+    int most = 0;
+    for (size_t u = 0; u < b->plan->units; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        if (is_class(unit) && largo__passes(unit->family) > most)
+            most = largo__passes(unit->family);
+    }
+    return most;
+}
+
 /* Boundary t of `threads` equal parts of n, without overflow of n * t. */
 static int64_t boundary(int64_t n, size_t t, size_t threads)
 {
@@ -148,16 +160,21 @@ static void emit_whole(builder *b, size_t t)
 
 /* ---- waves ---- */
 
+/* Elements whose value and direction fit the cache. */
+static size_t wave_room(const builder *b)
+{
+    return b->cache / (2 * sizeof(float));
+}
+
 /* A wave ends where value and direction of its units no longer fit; a larger unit is a wave of its
  * own. */
 static size_t wave_end(const builder *b, size_t from)
 {
-    const size_t room = b->cache / 8; /* elements: p and u */
     size_t used = 0, u = from;
     for (; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_wave(unit)) continue;
-        if (used && used + (size_t)unit->n > room) break;
+        if (used && used + (size_t)unit->n > wave_room(b)) break;
         used += (size_t)unit->n;
     }
     return u;
@@ -166,7 +183,7 @@ static size_t wave_end(const builder *b, size_t from)
 /* Is the direction kept between the passes of these units? */
 static int wave_keeps(const builder *b, size_t from, size_t to)
 {
-    return (size_t)elements(b, from, to, is_wave) <= b->cache / 8;
+    return (size_t)elements(b, from, to, is_wave) <= wave_room(b);
 }
 
 static void set_wave_families(builder *b)
@@ -185,12 +202,9 @@ static void set_wave_families(builder *b)
 /* Phase by phase: the last pass of the wave before and the first of this one share a phase. */
 static void emit_waves(builder *b)
 {
-    size_t before = 0, from = 0, passes = 1;
+    size_t before = 0, from = 0;
     int keeps_before = 0, first = 1;
-    for (size_t u = 0; u < b->plan->units; u++)
-        if (is_wave(&b->plan->unit[u]) && (size_t)largo__passes(b->plan->unit[u].family) > passes)
-            passes = (size_t)largo__passes(b->plan->unit[u].family);
-    const int last = (int)passes - 1;
+    const int passes = most_passes(b, is_wave), last = passes ? passes - 1 : 0;
     while (1) {
         const size_t to = wave_end(b, from);
         const int keeps = wave_keeps(b, from, to);
@@ -281,10 +295,7 @@ static int any_lines(const builder *b, int pass)
 
 static void emit_matrices(builder *b)
 {
-    int passes = 0;
-    for (size_t u = 0; u < b->plan->units; u++)
-        if (is_matrix(&b->plan->unit[u]) && largo__passes(b->plan->unit[u].family) > passes)
-            passes = largo__passes(b->plan->unit[u].family);
+    const int passes = most_passes(b, is_matrix);
     for (int pass = 0; pass < passes; pass++) {
         for (size_t t = 0; t < b->threads; t++) {
             begin_list(b);
