@@ -54,6 +54,25 @@ static void backwards(largo__span_kernel *kernel, const largo__unit *unit, const
     }
 }
 
+/* A pass with statistics, in order: sums are added to sum[terms], the largest magnitude of term 0 goes
+ * to *max where that is wanted. */
+static void sum_span(largo__span_kernel *kernel, const largo__unit *unit, int terms,
+                     const largo__k *k, int64_t begin, int64_t end, float *u, largo__exact *sum,
+                     uint32_t *max)
+{
+    double sums[BATCH][2];
+    for (int64_t at = begin; at < end; at += BATCH * LARGO__CHUNK) {
+        largo__span s = span_at(unit, at, u ? u + (at - begin) : NULL);
+        s.n = end - at < BATCH * LARGO__CHUNK ? end - at : BATCH * LARGO__CHUNK;
+        s.sum = &sums[0][0];
+        kernel(&s, k);
+        const int64_t chunks = (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK;
+        for (int64_t c = 0; c < chunks; c++)
+            for (int t = 0; t < terms; t++) largo__exact_add(&sum[t], sums[c][t]);
+        if (max && s.max[0] > *max) *max = s.max[0];
+    }
+}
+
 /* One pass over [begin, end); u is the direction of element `begin`. Sums are added to sum[terms]. */
 static void pass_span(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
                       const largo__k *k, int64_t begin, int64_t end, float *u, largo__exact *sum)
@@ -63,16 +82,7 @@ static void pass_span(const largo__run *run, const largo__unit *unit, const larg
         backwards(kernel, unit, k, begin, end, u);
         return;
     }
-    double sums[BATCH][2];
-    for (int64_t at = begin; at < end; at += BATCH * LARGO__CHUNK) {
-        largo__span s = span_at(unit, at, u ? u + (at - begin) : NULL);
-        s.n = end - at < BATCH * LARGO__CHUNK ? end - at : BATCH * LARGO__CHUNK;
-        s.sum = &sums[0][0];
-        kernel(&s, k);
-        const int64_t chunks = (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK;
-        for (int64_t c = 0; c < chunks; c++)
-            for (int t = 0; t < pass->terms; t++) largo__exact_add(&sum[t], sums[c][t]);
-    }
+    sum_span(kernel, unit, pass->terms, k, begin, end, u, sum, NULL);
 }
 
 /* What the passes before `pass` left for it: seg of the whole segment. */
@@ -308,19 +318,10 @@ static void scan_span(const largo__run *run, const largo__item *item, largo__exa
                       uint32_t *max)
 {
     const largo__unit *unit = &run->plan->unit[item->unit];
-    largo__span_kernel *kernel = run->kernels[LARGO__ROW_scan_0].span;
     largo__k k = {0};
     k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
-    double sums[BATCH][2];
-    for (int64_t at = item->begin; at < item->end; at += BATCH * LARGO__CHUNK) {
-        largo__span s = span_at(unit, at, NULL);
-        s.n = item->end - at < BATCH * LARGO__CHUNK ? item->end - at : BATCH * LARGO__CHUNK;
-        s.sum = &sums[0][0];
-        kernel(&s, &k);
-        for (int64_t c = 0; c < (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK; c++)
-            largo__exact_add(sum, sums[c][0]);
-        if (s.max[0] > *max) *max = s.max[0];
-    }
+    sum_span(run->kernels[LARGO__ROW_scan_0].span, unit, 1, &k, item->begin, item->end, NULL, sum,
+             max);
 }
 
 /* A thread's whole list: its findings are shared once for each run of items of one group. */
