@@ -28,15 +28,19 @@ static int score(const char **reason)
     return 1;
 }
 
-/* Bytes of the last-level cache that a wave may fill. What the machine does not tell is guessed. */
-static size_t cache_size(void)
+/* Bytes of the last-level cache that a wave may fill. What the machine does not tell is guessed. Guests
+ * are told the cache of the whole socket, 480 MiB for two processors: there waves of 60 MiB and more lose
+ * by a fifth what waves of 20 to 48 MiB win (docs/performance.md). */
+static size_t cache_size(size_t threads)
 {
+    enum { SHARE = 12 << 20 }; /* of one thread */
     long bytes = -1;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
     bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
     if (bytes <= 0) bytes = 8 << 20;
-    return (size_t)bytes / 4 * 3;
+    const size_t most = (size_t)bytes / 4 * 3;
+    return most < threads * SHARE ? most : threads * SHARE;
 }
 
 static size_t thread_count(const largo_ctx_options *options)
@@ -61,7 +65,7 @@ static largo_status open_cpu(largo_ctx *ctx, const largo_ctx_options *options)
     if (!d) return largo__fail(LARGO_ERR_MEMORY, "no memory for a device, %zu bytes", sizeof *d);
     d->kernels = tables[isa];
     d->threads = thread_count(options);
-    d->cache = cache_size();
+    d->cache = cache_size(d->threads);
     ctx->device = d;
     const char *missing;
     snprintf(ctx->name, sizeof ctx->name, "cpu %s, %zu thread%s", largo__cpu_isa(isa, &missing),

@@ -8,7 +8,7 @@
 #include "kernels.h"
 #include "../optim/all.h"
 
-enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK };
+enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK, STRETCH = LARGO__LANES, AHEAD = 512 };
 
 /* Streams at the element that a loop is at. No restrict: u may be g. */
 typedef struct streams {
@@ -54,6 +54,29 @@ typedef struct row {
     largo__term_fn *term[2];
     int reads, writes, op, scope, terms;
 } row;
+
+/* What lies AHEAD, into the first-level cache: division and square root fill the window of an
+ * out-of-order core, so that it does not reach far enough by itself. Addresses are integers: they may lie
+ * past the end, where a prefetch does nothing. The direction, if kept, is near already, and beyond its
+ * end is another thread's. */
+LARGO_FN void prefetch_one(const float *x, int64_t at, int n, int writes)
+{
+    const uintptr_t first = (uintptr_t)x + sizeof *x * (uintptr_t)(at + AHEAD);
+    for (uintptr_t i = 0; i < sizeof *x * (uintptr_t)n; i += 64) {
+        if (writes)
+            __builtin_prefetch((const void *)(first + i), 1, 3);
+        else
+            __builtin_prefetch((const void *)(first + i), 0, 3);
+    }
+}
+
+LARGO_FN void prefetch(const row *r, const streams *s, int64_t at, int n)
+{
+    if (r->reads & LARGO__P) prefetch_one(s->p, at, n, r->writes & LARGO__P);
+    if (r->reads & LARGO__G) prefetch_one(s->g, at, n, 0);
+    if (r->reads & LARGO__M) prefetch_one(s->m, at, n, r->writes & LARGO__M);
+    if (r->reads & LARGO__V) prefetch_one(s->v, at, n, r->writes & LARGO__V);
+}
 
 /* Lanes of one chunk or one row of a tile. */
 typedef struct lanes {
@@ -135,6 +158,7 @@ LARGO_FN void clear(const row *r, int64_t n, lanes *acc)
 LARGO_FN void block(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
                     int n, int fresh, lanes *acc, float *col_sum)
 {
+    prefetch(r, s, at, LANES);
     LARGO_IVDEP
     for (int l = 0; l < n; l++) {
         gathered lane = get_lane(r, acc, l, fresh);
@@ -237,17 +261,26 @@ LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *
     if (r->terms > 1) finish_term(r, 1, scaled, s, k, at, n, &acc, span, sum);
 }
 
+/* Elements [i, end) of a pass without statistics: no order to keep. */
+LARGO_FN void plain(const row *r, int scaled, const streams *s, const largo__k *k, int64_t i,
+                    int64_t end)
+{
+    prefetch(r, s, i, STRETCH);
+    LARGO_IVDEP
+    for (; i < end; i++) {
+        largo__elem x = load(s, r->reads, scaled, i);
+        r->update(&x, k);
+        store(s, r->writes, &x, i);
+    }
+}
+
 LARGO_FN void run_span(const row *r, int scaled, largo__span *span, const largo__k *given)
 {
     const largo__k k = *given;
     const streams s = {span->p, span->m, span->v, span->u, span->g, NULL, 0.0f, k.grad_scale};
-    if (!r->op) { /* no statistics, no order to keep */
-        LARGO_IVDEP
-        for (int64_t i = 0; i < span->n; i++) {
-            largo__elem x = load(&s, r->reads, scaled, i);
-            r->update(&x, &k);
-            store(&s, r->writes, &x, i);
-        }
+    if (!r->op) {
+        for (int64_t i = 0; i < span->n; i += STRETCH)
+            plain(r, scaled, &s, &k, i, span->n - i < STRETCH ? span->n : i + STRETCH);
         return;
     }
     double *sum = span->sum;

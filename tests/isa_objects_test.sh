@@ -118,8 +118,10 @@ for isa in avx2 avx512; do
     [ $isa = avx2 ] || register='%zmm'
     kernels "${!isa}" $isa | comm -3 "$work/kernels" - >"$work/differ"
     [ ! -s "$work/differ" ] || fail "not the same kernels in scalar and $isa: $(cat "$work/differ")"
+    # A kernel that only jumps to another one was found equal to it by the compiler.
     code "${!isa}" | awk -F '\t' -v isa="_$isa" -v register=$register '
-        $2 ~ register && (i = index($1, isa)) { print substr($1, 1, i - 1) }' | sort -u |
+        ($2 ~ register || $2 ~ /^jmp +[0-9a-f]+ <largo__(span|tile)_[a-z0-9_]+>$/) &&
+        (i = index($1, isa)) { print substr($1, 1, i - 1) }' | sort -u |
         comm -23 "$work/kernels" - | while read -r kernel; do
         fail "${kernel}_$isa does not use $register"
     done
