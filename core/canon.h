@@ -10,6 +10,7 @@
 #define LARGO_CORE_CANON_H
 
 #include <stdint.h>
+#include <string.h>
 #include "lang.h"
 
 enum {
@@ -28,6 +29,22 @@ enum {
 LARGO_FN int largo__needs_second_look(double sum)
 {
     return !(sum >= LARGO__LOOK_LOW && sum <= LARGO__LOOK_HIGH);
+}
+
+/* Maxima are those of the bits of |x|: exact in any order, NaN > inf > finite. */
+LARGO_FN double largo__magnitude(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+LARGO_FN double largo__larger(double a, double b)
+{
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x > y ? a : b;
 }
 
 /* Lanes that n elements reach, up to a power of two: the others are +0, and adding them in the tree

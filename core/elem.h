@@ -35,6 +35,7 @@ typedef struct largo__k {
     float keep;        /* 1 - lr weight_decay */
     float momentum;    /* SGD */
     float momentum_in; /* SGD: 1 - dampening, 1 at the first step */
+    float clip;        /* clip_threshold */
     float seg[2];      /* what finish hooks made of the statistics of this segment or matrix */
     double grad_scale;
 } largo__k;

@@ -11,17 +11,18 @@
 
 enum { LARGO__MAX_PASSES = 4, LARGO__MAX_TERMS = 2, LARGO__MAX_STATE = 5 };
 
-/* A finished line: one row or one column. Returns its factor. */
-typedef float largo__line_fn(double sum, double count, const largo__d *d, float *state);
+/* A finished line: one row or one column, with the sums or maxima of its terms. Returns its factor. */
+typedef float largo__line_fn(const double stat[2], double count, const largo__d *d, float *state);
 typedef void largo__matrix_fn(double mean, float seg[2]);
-typedef void largo__segment_fn(const double sum[2], double count, const largo__d *d, float seg[2]);
+/* With the sums of the segment's terms, or their maxima. */
+typedef void largo__segment_fn(const double stat[2], double count, const largo__d *d, float seg[2]);
 
 /* One PASS row with its FINISH row. */
 typedef struct largo__pass {
     int row; /* LARGO__ROW_*: which kernel */
     int reads, writes, op, scope, terms;
     largo__line_fn *line;
-    int row_slot, col_slot; /* state that `line` averages into */
+    int row_slot, col_slot; /* state that `line` averages into; -1: none */
     largo__matrix_fn *matrix;
     largo__segment_fn *segment;
 } largo__pass;

@@ -84,6 +84,12 @@ typedef struct lanes {
     int32_t max[2][LANES];
 } lanes;
 
+/* A lane for each column of a tile. */
+typedef struct columns {
+    float sum[2][LARGO__TILE_COLS];
+    int32_t max[2][LARGO__TILE_COLS];
+} columns;
+
 /* What one lane has gathered. */
 typedef struct gathered {
     float sum[2];
@@ -93,25 +99,29 @@ typedef struct gathered {
 /* Add term t of one element. t is a constant wherever this is inlined: compilers follow a function
  * pointer out of a constant struct only at a constant index, so no loop runs over t. */
 LARGO_FN void add_term(const row *r, int t, const largo__elem *x, const largo__k *k, gathered *lane,
-                       float *col_sum)
+                       columns *col, int64_t j)
 {
     const float y = r->term[t](x, k);
-    if (r->op & LARGO__SUMSQ) lane->sum[t] = fmaf(y, y, lane->sum[t]);
-    if (col_sum) *col_sum = fmaf(y, y, *col_sum);
+    if (r->op & LARGO__SUMSQ) {
+        lane->sum[t] = fmaf(y, y, lane->sum[t]);
+        if (col) col->sum[t][j] = fmaf(y, y, col->sum[t][j]);
+    }
     if (r->op & LARGO__MAX) {
         const int32_t bits = magnitude_bits(y);
         lane->max[t] = bits > lane->max[t] ? bits : lane->max[t];
+        if (col) col->max[t][j] = bits > col->max[t][j] ? bits : col->max[t][j];
     }
 }
 
+/* Element i, in column j of a tile where `col` is not NULL. */
 LARGO_FN void element(const row *r, int scaled, const streams *s, const largo__k *k, int64_t i,
-                      gathered *lane, float *col_sum)
+                      gathered *lane, columns *col, int64_t j)
 {
     largo__elem x = load(s, r->reads, scaled, i);
     r->update(&x, k);
     store(s, r->writes, &x, i);
-    if (r->terms > 0) add_term(r, 0, &x, k, lane, col_sum);
-    if (r->terms > 1) add_term(r, 1, &x, k, lane, NULL);
+    if (r->terms > 0) add_term(r, 0, &x, k, lane, col, j);
+    if (r->terms > 1) add_term(r, 1, &x, k, lane, col, j);
 }
 
 /* fresh: nothing was put there yet, and memory is not looked at.
@@ -156,13 +166,13 @@ LARGO_FN void clear(const row *r, int64_t n, lanes *acc)
 
 /* n <= LANES elements, one for each lane. */
 LARGO_FN void block(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
-                    int n, int fresh, lanes *acc, float *col_sum)
+                    int n, int fresh, lanes *acc, columns *col)
 {
     prefetch(r, s, at, LANES);
     LARGO_IVDEP
     for (int l = 0; l < n; l++) {
         gathered lane = get_lane(r, acc, l, fresh);
-        element(r, scaled, s, k, at + l, &lane, col_sum ? &col_sum[l] : NULL);
+        element(r, scaled, s, k, at + l, &lane, col, at + l);
         put_lane(r, acc, l, &lane);
     }
 }
@@ -198,8 +208,10 @@ LARGO_FN int all_zero(const row *r, int t, int scaled, const streams *s, const l
     return any == 0;
 }
 
-LARGO_FN uint32_t max_lanes(const int32_t max[LANES], int used)
+/* The largest over the lanes that n elements reach. */
+LARGO_FN uint32_t max_lanes(const int32_t max[LANES], int64_t n)
 {
+    const int used = n > LANES / 2 ? LANES : largo__used_lanes(n);
     int32_t m = 0;
     for (int l = 0; l < used; l++) m = max[l] > m ? max[l] : m;
     return (uint32_t)m;
@@ -231,25 +243,23 @@ LARGO_FN void finish_term(const row *r, int t, int scaled, const streams *s, con
 {
     if (r->op & LARGO__SUMSQ) sum[t] = finish_lanes(r, t, scaled, s, k, at, n, acc);
     if (!(r->op & LARGO__MAX)) return;
-    const uint32_t max = n > LANES / 2 ? max_lanes(acc->max[t], LANES)
-                                       : max_lanes(acc->max[t], largo__used_lanes(n));
+    const uint32_t max = max_lanes(acc->max[t], n);
     if (max > span->max[t]) span->max[t] = max;
 }
 
 /* All blocks of n elements from `at` on, into fresh lanes. */
 LARGO_FN void gather(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
-                     int64_t n, lanes *acc, float *col_sum)
+                     int64_t n, lanes *acc, columns *col)
 {
     int64_t i = 0;
     if (n >= LANES) {
-        block(r, scaled, s, k, at, LANES, 1, acc, col_sum);
+        block(r, scaled, s, k, at, LANES, 1, acc, col);
         i = LANES;
     } else {
         clear(r, n, acc);
     }
-    for (; i + LANES <= n; i += LANES)
-        block(r, scaled, s, k, at + i, LANES, 0, acc, col_sum ? col_sum + i : NULL);
-    if (i < n) block(r, scaled, s, k, at + i, (int)(n - i), 0, acc, col_sum ? col_sum + i : NULL);
+    for (; i + LANES <= n; i += LANES) block(r, scaled, s, k, at + i, LANES, 0, acc, col);
+    if (i < n) block(r, scaled, s, k, at + i, (int)(n - i), 0, acc, col);
 }
 
 LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
@@ -288,13 +298,28 @@ LARGO_FN void run_span(const row *r, int scaled, largo__span *span, const largo_
         chunk(r, scaled, &s, &k, at, span->n - at < CHUNK ? span->n - at : CHUNK, span, sum);
 }
 
-/* One row of a tile; returns its sum. */
-LARGO_FN double tile_row(const row *r, int scaled, const streams *s, const largo__k *k, int64_t n,
-                         float *col_sum)
+/* Add a part to a statistic: a sum, or the larger of two magnitudes. */
+LARGO_FN void join(const row *r, double *stat, double part)
+{
+    *stat = r->op & LARGO__MAX ? largo__larger(*stat, part) : *stat + part;
+}
+
+LARGO_FN void join_lanes(const row *r, int t, int scaled, const streams *s, const largo__k *k,
+                         int64_t n, const lanes *acc, double *stat)
+{
+    const double part = r->op & LARGO__MAX ? largo__magnitude(max_lanes(acc->max[t], n))
+                                           : finish_lanes(r, t, scaled, s, k, 0, n, acc);
+    join(r, stat, part);
+}
+
+/* One row of a tile. */
+LARGO_FN void tile_row(const row *r, int scaled, const streams *s, const largo__k *k, int64_t n,
+                       columns *col, double stat[2])
 {
     lanes acc;
-    gather(r, scaled, s, k, 0, n, &acc, col_sum);
-    return r->op ? finish_lanes(r, 0, scaled, s, k, 0, n, &acc) : 0.0;
+    gather(r, scaled, s, k, 0, n, &acc, col);
+    if (r->terms > 0) join_lanes(r, 0, scaled, s, k, n, &acc, &stat[0]);
+    if (r->terms > 1) join_lanes(r, 1, scaled, s, k, n, &acc, &stat[1]);
 }
 
 /* The streams of a tile from (row, col) on. */
@@ -318,52 +343,83 @@ LARGO_FN streams tile_streams(const row *r, const largo__tile *tile, const largo
 }
 
 /* A column of at most TILE_ROWS terms, from its lane. */
-LARGO_FN double tile_column(const row *r, int scaled, const largo__tile *tile, const largo__k *k,
-                            int64_t row0, int64_t rows, int64_t col, float lane)
+LARGO_FN double column_sum(const row *r, int t, int scaled, const largo__tile *tile,
+                           const largo__k *k, int64_t row0, int64_t rows, int64_t col, float lane)
 {
     if (!largo__needs_second_look((double)lane)) return (double)lane;
     double sum = 0.0;
     for (int64_t i = row0; i < row0 + rows; i++) {
         const streams s = tile_streams(r, tile, k, i, col);
         const largo__elem x = load(&s, after(r), scaled, 0);
-        const double y = (double)r->term[0](&x, k);
+        const double y = (double)r->term[t](&x, k);
         sum += y * y;
     }
     return sum;
 }
 
+/* Term t of the columns [col0, col0 + cols) of rows [row0, row0 + rows). */
+LARGO_FN void join_columns(const row *r, int t, int scaled, const largo__tile *tile,
+                           const largo__k *k, int64_t row0, int64_t rows, int64_t col0,
+                           int64_t cols, const columns *lane)
+{
+    for (int64_t j = 0; j < cols; j++) {
+        const double part = r->op & LARGO__MAX ? largo__magnitude((uint32_t)lane->max[t][j])
+                                               : column_sum(r, t, scaled, tile, k, row0, rows,
+                                                            col0 + j, lane->sum[t][j]);
+        double *stat = &tile->col_stat[col0 + j][t];
+        if (row0)
+            join(r, stat, part);
+        else
+            *stat = part;
+    }
+}
+
+LARGO_FN void clear_columns(const row *r, int t, int64_t cols, columns *lane)
+{
+    if (r->op & LARGO__SUMSQ) memset(lane->sum[t], 0, (size_t)cols * sizeof lane->sum[t][0]);
+    if (r->op & LARGO__MAX) memset(lane->max[t], 0, (size_t)cols * sizeof lane->max[t][0]);
+}
+
+/* Rows [row0, row0 + rows), at most TILE_ROWS, and columns [col0, col0 + cols), at most TILE_COLS.
+ * Rows' statistics, or `strip`, hold what the columns before col0 gave. */
+LARGO_FN void one_tile(const row *r, int scaled, const largo__tile *tile, const largo__k *k,
+                       int64_t row0, int64_t rows, int64_t col0, int64_t cols, double strip[2])
+{
+    const int by_line = r->scope == LARGO__ROW_COL;
+    columns lane;
+    if (by_line && r->terms > 0) clear_columns(r, 0, cols, &lane);
+    if (by_line && r->terms > 1) clear_columns(r, 1, cols, &lane);
+    for (int64_t i = row0; i < row0 + rows; i++) {
+        const streams s = tile_streams(r, tile, k, i, col0);
+        double *stat = by_line ? tile->row_stat[i] : strip;
+        if (by_line && col0 == 0) stat[0] = stat[1] = 0.0;
+        tile_row(r, scaled, &s, k, cols, by_line ? &lane : NULL, stat);
+    }
+    if (!by_line) return;
+    if (r->terms > 0) join_columns(r, 0, scaled, tile, k, row0, rows, col0, cols, &lane);
+    if (r->terms > 1) join_columns(r, 1, scaled, tile, k, row0, rows, col0, cols, &lane);
+}
+
 LARGO_FN void run_tile(const row *r, int scaled, const largo__tile *tile, const largo__k *given)
 {
     const largo__k k = *given;
-    const int by_line = r->scope == LARGO__ROW_COL;
-    float lane[LARGO__TILE_COLS];
     for (int64_t row0 = 0; row0 < tile->rows; row0 += LARGO__TILE_ROWS) {
         const int64_t left = tile->rows - row0;
         const int64_t rows = left < LARGO__TILE_ROWS ? left : LARGO__TILE_ROWS;
-        double strip = 0.0;
+        double strip[2] = {0.0, 0.0};
         for (int64_t col0 = 0; col0 < tile->cols; col0 += LARGO__TILE_COLS) {
             const int64_t right = tile->cols - col0;
-            const int64_t cols = right < LARGO__TILE_COLS ? right : LARGO__TILE_COLS;
-            if (by_line) memset(lane, 0, (size_t)cols * sizeof *lane);
-            for (int64_t i = row0; i < row0 + rows; i++) {
-                const streams s = tile_streams(r, tile, &k, i, col0);
-                const double sum = tile_row(r, scaled, &s, &k, cols, by_line ? lane : NULL);
-                if (by_line)
-                    tile->row_sum[i] = col0 ? tile->row_sum[i] + sum : sum;
-                else
-                    strip += sum;
-            }
-            for (int64_t j = 0; by_line && j < cols; j++) {
-                const double sum = tile_column(r, scaled, tile, &k, row0, rows, col0 + j, lane[j]);
-                tile->col_sum[col0 + j] = row0 ? tile->col_sum[col0 + j] + sum : sum;
-            }
+            one_tile(r, scaled, tile, &k, row0, rows, col0,
+                     right < LARGO__TILE_COLS ? right : LARGO__TILE_COLS, strip);
         }
-        if (r->op && !by_line) tile->strip_sum[row0 / LARGO__TILE_ROWS] = strip;
+        if (!r->op || r->scope == LARGO__ROW_COL) continue;
+        memcpy(tile->strip_stat[row0 / LARGO__TILE_ROWS], strip, sizeof strip);
     }
 }
 
 /* A gradient factor of exactly 1, the common case, costs nothing; others round once from double. */
 #define SUMSQ LARGO__SUMSQ
+#define MAX LARGO__MAX
 #define SUMSQ_MAX LARGO__SUMSQ_MAX
 #define NO_OP LARGO__NO_OP
 #define SEGMENT LARGO__SEGMENT

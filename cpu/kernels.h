@@ -18,15 +18,16 @@ typedef struct largo__span {
     uint32_t max[2]; /* in/out, MAX: bits of the largest magnitude */
 } largo__span;
 
-/* At most SUPER_ROWS whole rows of a matrix, beginning at a super tile. One term. */
+/* At most SUPER_ROWS whole rows of a matrix, beginning at a super tile. A statistic is a pair, one double
+ * for each term: its sum of squares or its largest magnitude. */
 typedef struct largo__tile {
     float *p, *m, *v, *u;
     const float *g;
     int64_t rows, cols;
-    const float *row, *col; /* factors, where the pass reads them */
-    double *row_sum;        /* out, scope ROW_COL: [rows] */
-    double *col_sum;        /* out, scope ROW_COL: [cols] of this super tile */
-    double *strip_sum;      /* out, scope SEGMENT: one for each TILE_ROWS rows */
+    const float *row, *col;  /* factors, where the pass reads them */
+    double (*row_stat)[2];   /* out, scope ROW_COL: [rows] */
+    double (*col_stat)[2];   /* out, scope ROW_COL: [cols] of this super tile */
+    double (*strip_stat)[2]; /* out, scope SEGMENT: one for each TILE_ROWS rows */
 } largo__tile;
 
 typedef void largo__span_kernel(largo__span *span, const largo__k *k);

@@ -356,8 +356,8 @@ static void take_lines(arena *a, const largo__unit *unit, largo__work *work)
     const size_t cols = size_of(unit->matrices * unit->cols);
     work->row = take(a, rows, sizeof(float));
     work->col = take(a, cols, sizeof(float));
-    work->row_sum = take(a, rows, sizeof(double));
-    work->col_sum = take(a, cols * size_of(largo__super_tiles(unit)), sizeof(double));
+    work->row_stat = take(a, rows, sizeof *work->row_stat);
+    work->col_stat = take(a, cols * size_of(largo__super_tiles(unit)), sizeof *work->col_stat);
     work->mean = take(a, size_of(unit->matrices), sizeof(double));
 }
 
@@ -382,8 +382,8 @@ static void take_scratch(arena *a, const builder *b, largo__scratch *scratch, si
     s.u = take(a, size_of(u), sizeof(float));
     s.lines.row = take(a, size_of(most.rows), sizeof(float));
     s.lines.col = take(a, size_of(most.cols), sizeof(float));
-    s.lines.row_sum = take(a, size_of(most.rows), sizeof(double));
-    s.lines.col_sum = take(a, size_of(most.cols), sizeof(double));
+    s.lines.row_stat = take(a, size_of(most.rows), sizeof *s.lines.row_stat);
+    s.lines.col_stat = take(a, size_of(most.cols), sizeof *s.lines.col_stat);
     s.lines.mean = take(a, size_of(most.rows), sizeof(double));
     if (scratch) scratch[t] = s;
 }
@@ -396,12 +396,12 @@ static void take_accumulators(arena *a, const builder *b, largo__layout *l)
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (is_small(unit) || is_stream(unit)) continue;
-        largo__exact *sum = take(a, 2, sizeof(largo__exact));
+        largo__stats *stats = take(a, 1, sizeof(largo__stats));
         largo__exact *rows = NULL;
         if (is_matrix(unit) && unit->matrices == 1)
             rows = take(a, LARGO__MAX_PASSES, sizeof(largo__exact));
         if (!l->work) continue;
-        l->work[u].sum = sum;
+        l->work[u].stats = stats;
         l->work[u].rows = rows;
     }
     l->accumulator_bytes = a->used - begin;

@@ -38,27 +38,28 @@ typedef struct largo__item {
     float *u; /* SPAN of a kept family: the direction of element `begin` */
 } largo__item;
 
+/* Statistics of a segment, one for each term: sums or maxima, as its pass asks. */
+typedef struct largo__stats {
+    largo__exact sum[2];
+    uint32_t max[2];
+} largo__stats;
+
 /* What a unit needs beyond its tensors. For small units memory comes from the thread. */
 typedef struct largo__work {
     const largo__family *family; /* the unit's, or its kept twin */
     float *row, *col;            /* factors */
-    double *row_sum, *col_sum;   /* [rows of all matrices], [super tiles][cols] */
+    double (*row_stat)[2];       /* [rows of all matrices] */
+    double (*col_stat)[2];       /* [super tiles][cols] */
     double *mean;                /* [matrices], where there are several: of the averaged rows */
-    largo__exact *sum;           /* [2], of the segment */
+    largo__stats *stats;         /* of the segment */
     largo__exact *rows;          /* [passes], where there is one matrix: sum of the averaged rows */
 } largo__work;
 
 /* Memory of one thread. */
 typedef struct largo__scratch {
     float *u;
-    largo__work lines; /* row, col, row_sum, col_sum, mean */
+    largo__work lines; /* row, col, row_stat, col_stat, mean */
 } largo__scratch;
-
-/* What the scan found in one group. */
-typedef struct largo__found {
-    largo__exact sum;
-    uint32_t max;
-} largo__found;
 
 typedef struct largo__layout {
     size_t threads, phases, items;
@@ -66,7 +67,7 @@ typedef struct largo__layout {
     size_t *first;           /* [phases * threads + 1]: of the list of (phase, thread) */
     largo__work *work;       /* [units] */
     largo__scratch *scratch; /* [threads] */
-    largo__found *found;     /* [groups], for the scan */
+    largo__stats *found;     /* [groups], for the scan */
     void *accumulators;      /* found, and every sum and rows: zeroed before a step */
     size_t accumulator_bytes;
     size_t decide_phase, scan_phases; /* a step without a scan begins at phase scan_phases */

@@ -26,6 +26,26 @@ static void raise_to(uint32_t *max, uint32_t value)
     }
 }
 
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static void merge_stats(largo__stats *into, const largo__stats *part, const largo__pass *pass)
+{
+    for (int t = 0; t < pass->terms; t++) {
+        if (pass->op & LARGO__SUMSQ) merge(&into->sum[t], &part->sum[t]);
+        if (pass->op & LARGO__MAX) raise_to(&into->max[t], part->max[t]);
+    }
+}
+
+static void clear_stats(largo__stats *stats)
+{
+    memset(stats, 0, sizeof *stats);
+}
+
 /* ---- flat units ---- */
 
 static largo__span span_at(const largo__unit *unit, int64_t begin, float *u)
@@ -54,11 +74,9 @@ static void backwards(largo__span_kernel *kernel, const largo__unit *unit, const
     }
 }
 
-/* A pass with statistics, in order: sums are added to sum[terms], the largest magnitude of term 0 goes
- * to *max where that is wanted. */
-static void sum_span(largo__span_kernel *kernel, const largo__unit *unit, int terms,
-                     const largo__k *k, int64_t begin, int64_t end, float *u, largo__exact *sum,
-                     uint32_t *max)
+/* A pass with statistics, in order. */
+static void sum_span(largo__span_kernel *kernel, const largo__unit *unit, const largo__pass *pass,
+                     const largo__k *k, int64_t begin, int64_t end, float *u, largo__stats *stats)
 {
     double sums[BATCH][2];
     for (int64_t at = begin; at < end; at += BATCH * LARGO__CHUNK) {
@@ -67,42 +85,45 @@ static void sum_span(largo__span_kernel *kernel, const largo__unit *unit, int te
         s.sum = &sums[0][0];
         kernel(&s, k);
         const int64_t chunks = (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK;
-        for (int64_t c = 0; c < chunks; c++)
-            for (int t = 0; t < terms; t++) largo__exact_add(&sum[t], sums[c][t]);
-        if (max && s.max[0] > *max) *max = s.max[0];
+        for (int64_t c = 0; c < chunks && pass->op & LARGO__SUMSQ; c++)
+            for (int t = 0; t < pass->terms; t++) largo__exact_add(&stats->sum[t], sums[c][t]);
+        for (int t = 0; t < pass->terms; t++)
+            if (s.max[t] > stats->max[t]) stats->max[t] = s.max[t];
     }
 }
 
-/* One pass over [begin, end); u is the direction of element `begin`. Sums are added to sum[terms]. */
+/* One pass over [begin, end); u is the direction of element `begin`. Statistics are added. */
 static void pass_span(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
-                      const largo__k *k, int64_t begin, int64_t end, float *u, largo__exact *sum)
+                      const largo__k *k, int64_t begin, int64_t end, float *u, largo__stats *stats)
 {
     largo__span_kernel *kernel = run->kernels[pass->row].span;
-    if (!pass->op) {
+    if (!pass->op)
         backwards(kernel, unit, k, begin, end, u);
-        return;
-    }
-    sum_span(kernel, unit, pass->terms, k, begin, end, u, sum, NULL);
+    else
+        sum_span(kernel, unit, pass, k, begin, end, u, stats);
 }
 
 /* What the passes before `pass` left for it: seg of the whole segment. */
 static void finish_segment(const largo__unit *unit, const largo__family *family, int pass,
-                           const double sum[2], const largo__d *d, largo__k *k)
+                           const double stat[2], const largo__d *d, largo__k *k)
 {
     for (int before = 0; before < pass; before++)
         if (family->pass[before].segment)
-            family->pass[before].segment(sum, (double)unit->n, d, k->seg);
+            family->pass[before].segment(stat, (double)unit->n, d, k->seg);
 }
 
-/* The same from exact sums. */
+/* The same from exact sums and maxima. A family has one pass with a segment hook. */
 static void finish_exact(const largo__unit *unit, const largo__family *family, int pass,
-                         const largo__exact *exact, const largo__d *d, largo__k *k)
+                         const largo__stats *stats, const largo__d *d, largo__k *k)
 {
     for (int before = 0; before < pass; before++) {
-        if (!family->pass[before].segment) continue;
-        double sum[2] = {0.0, 0.0};
-        for (int t = 0; t < family->pass[before].terms; t++) sum[t] = largo__exact_round(&exact[t]);
-        finish_segment(unit, family, pass, sum, d, k);
+        const largo__pass *p = &family->pass[before];
+        if (!p->segment) continue;
+        double stat[2] = {0.0, 0.0};
+        for (int t = 0; t < p->terms; t++)
+            stat[t] = p->op & LARGO__MAX ? largo__magnitude(stats->max[t])
+                                         : largo__exact_round(&stats->sum[t]);
+        finish_segment(unit, family, pass, stat, d, k);
         return;
     }
 }
@@ -115,14 +136,12 @@ static void do_span(const largo__run *run, const largo__item *item)
     if (item->pass >= largo__passes(work->family)) return;
     const largo__pass *pass = &work->family->pass[item->pass];
     largo__k k = c->k;
-    if (work->sum) finish_exact(unit, work->family, item->pass, work->sum, &c->d, &k);
+    if (work->stats) finish_exact(unit, work->family, item->pass, work->stats, &c->d, &k);
     float *u = unit->grad_scratch ? unit->g + item->begin : item->u;
-    largo__exact sum[2];
-    if (pass->op)
-        for (int t = 0; t < pass->terms; t++) largo__exact_zero(&sum[t]);
-    pass_span(run, unit, pass, &k, item->begin, item->end, u, sum);
-    if (pass->op)
-        for (int t = 0; t < pass->terms; t++) merge(&work->sum[t], &sum[t]);
+    largo__stats stats;
+    if (pass->op) clear_stats(&stats);
+    pass_span(run, unit, pass, &k, item->begin, item->end, u, &stats);
+    if (pass->op) merge_stats(work->stats, &stats, pass);
 }
 
 /* ---- matrices ---- */
@@ -131,7 +150,7 @@ static void do_span(const largo__run *run, const largo__item *item)
 static void finish_matrix(const largo__unit *unit, const largo__work *work, int pass,
                           int64_t matrix, const largo__d *d, largo__k *k)
 {
-    finish_exact(unit, work->family, pass, work->sum, d, k);
+    finish_exact(unit, work->family, pass, work->stats, d, k);
     for (int before = pass - 1; before >= 0; before--) {
         if (!work->family->pass[before].matrix) continue;
         const double mean = work->rows
@@ -150,35 +169,48 @@ static largo__tile tile_at(const largo__unit *unit, const largo__work *work, int
     tile.p = unit->p + at;
     tile.g = unit->g + at;
     tile.m = unit->state[0] ? unit->state[0] + at : NULL;
+    if (unit->family->slot_shape[1] == LARGO__LIKE) tile.v = unit->state[1] + at;
     tile.rows = unit->rows - row < LARGO__SUPER_ROWS ? unit->rows - row : LARGO__SUPER_ROWS;
     tile.cols = unit->cols;
     tile.row = work->row + matrix * unit->rows + row;
     tile.col = work->col + matrix * unit->cols;
-    tile.row_sum = work->row_sum + matrix * unit->rows + row;
+    tile.row_stat = work->row_stat + matrix * unit->rows + row;
     return tile;
 }
 
-/* Super tiles [begin, end), counted over all matrices; sums of the segment are added to sum. */
+/* Statistics of the segment from a tile: sums of its strips, or the maxima of its rows. */
+static void add_tile(const largo__pass *pass, const largo__tile *tile, largo__stats *stats)
+{
+    const int by_line = pass->scope == LARGO__ROW_COL;
+    const double(*stat)[2] = (const double(*)[2])(by_line ? tile->row_stat : tile->strip_stat);
+    const int64_t n = by_line ? tile->rows : (tile->rows + LARGO__TILE_ROWS - 1) / LARGO__TILE_ROWS;
+    for (int64_t i = 0; i < n; i++)
+        for (int t = 0; t < pass->terms; t++) {
+            if (pass->op & LARGO__SUMSQ) largo__exact_add(&stats->sum[t], stat[i][t]);
+            const uint32_t max = pass->op & LARGO__MAX ? bits_of((float)stat[i][t]) : 0;
+            if (max > stats->max[t]) stats->max[t] = max;
+        }
+}
+
+/* Super tiles [begin, end), counted over all matrices; statistics of the segment are added. */
 static void pass_tiles(const largo__run *run, const largo__unit *unit, const largo__work *work,
                        int pass, const largo__constants *c, int64_t begin, int64_t end,
-                       largo__exact *sum)
+                       largo__stats *stats)
 {
     const largo__pass *row = &work->family->pass[pass];
     const int64_t per_matrix = largo__super_tiles(unit);
-    double strips[LARGO__SUPER_ROWS / LARGO__TILE_ROWS];
+    double strips[LARGO__SUPER_ROWS / LARGO__TILE_ROWS][2];
     largo__k k = c->k;
     int64_t finished = -1;
     for (int64_t i = begin; i < end; i++) {
         const int64_t matrix = i / per_matrix;
         largo__tile tile = tile_at(unit, work, matrix, i % per_matrix * LARGO__SUPER_ROWS);
-        tile.col_sum = work->col_sum + i * unit->cols;
-        tile.strip_sum = strips;
+        tile.col_stat = work->col_stat + i * unit->cols;
+        tile.strip_stat = strips;
         if (matrix != finished) finish_matrix(unit, work, pass, matrix, &c->d, &k);
         finished = matrix;
         run->kernels[row->row].tile(&tile, &k);
-        if (!row->op || row->scope != LARGO__SEGMENT) continue;
-        const int64_t n = (tile.rows + LARGO__TILE_ROWS - 1) / LARGO__TILE_ROWS;
-        for (int64_t s = 0; s < n; s++) largo__exact_add(sum, strips[s]);
+        if (row->op && row->segment) add_tile(row, &tile, stats);
     }
 }
 
@@ -187,10 +219,11 @@ static void finish_rows(const largo__unit *unit, const largo__work *work, int pa
                         const largo__d *d, int64_t begin, int64_t end, largo__exact *sum)
 {
     const largo__pass *row = &work->family->pass[pass];
-    float *state = unit->state[row->row_slot];
+    float *state = row->row_slot < 0 ? NULL : unit->state[row->row_slot];
     for (int64_t i = begin; i < end; i++) {
-        work->row[i] = row->line(work->row_sum[i], (double)unit->cols, d, &state[i]);
-        largo__exact_add(sum, (double)state[i]);
+        float *average = state ? &state[i] : NULL;
+        work->row[i] = row->line(work->row_stat[i], (double)unit->cols, d, average);
+        if (average) largo__exact_add(sum, (double)*average);
     }
 }
 
@@ -200,12 +233,17 @@ static void finish_cols(const largo__unit *unit, const largo__work *work, int pa
 {
     const largo__pass *row = &work->family->pass[pass];
     const int64_t tiles = largo__super_tiles(unit), first = matrix * unit->cols;
-    const double *slots = work->col_sum + matrix * tiles * unit->cols;
-    float *state = unit->state[row->col_slot];
+    double(*slots)[2] = work->col_stat + matrix * tiles * unit->cols;
+    float *state = row->col_slot < 0 ? NULL : unit->state[row->col_slot];
     for (int64_t j = begin; j < end; j++) {
-        double sum = slots[j];
-        for (int64_t s = 1; s < tiles; s++) sum += slots[s * unit->cols + j];
-        work->col[first + j] = row->line(sum, (double)unit->rows, d, &state[first + j]);
+        double stat[2] = {slots[j][0], slots[j][1]};
+        for (int64_t s = 1; s < tiles; s++)
+            for (int t = 0; t < row->terms; t++) {
+                const double part = slots[s * unit->cols + j][t];
+                stat[t] = row->op & LARGO__MAX ? largo__larger(stat[t], part) : stat[t] + part;
+            }
+        work->col[first + j] =
+            row->line(stat, (double)unit->rows, d, state ? &state[first + j] : NULL);
     }
 }
 
@@ -226,19 +264,19 @@ static void do_matrix(const largo__run *run, const largo__item *item)
     const largo__unit *unit = &run->plan->unit[item->unit];
     const largo__work *work = &run->layout->work[item->unit];
     const largo__constants *c = &run->plan->constants[unit->constants];
-    largo__exact sum;
-    largo__exact_zero(&sum);
+    largo__stats stats;
+    clear_stats(&stats);
     switch (item->kind) {
     case LARGO__ITEM_TILES:
-        pass_tiles(run, unit, work, item->pass, c, item->begin, item->end, &sum);
-        merge(work->sum, &sum);
+        pass_tiles(run, unit, work, item->pass, c, item->begin, item->end, &stats);
+        merge_stats(work->stats, &stats, &work->family->pass[item->pass]);
         break;
     case LARGO__ITEM_LINES:
         finish_lines(unit, work, item->pass, &c->d, item->begin, item->end);
         break;
     case LARGO__ITEM_ROWS:
-        finish_rows(unit, work, item->pass, &c->d, item->begin, item->end, &sum);
-        merge(&work->rows[item->pass], &sum);
+        finish_rows(unit, work, item->pass, &c->d, item->begin, item->end, &stats.sum[0]);
+        merge(&work->rows[item->pass], &stats.sum[0]);
         break;
     default:
         finish_cols(unit, work, item->pass, &c->d, 0, item->begin, item->end);
@@ -250,14 +288,18 @@ static void do_matrix(const largo__run *run, const largo__item *item)
 /* The only chunk of a unit is its sum: exact addition of one double gives it back, and NaN for what
  * it cannot hold. */
 static void pass_one_chunk(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
-                           const largo__k *k, float *u, double sum[2])
+                           const largo__k *k, float *u, double stat[2])
 {
     largo__span s = span_at(unit, 0, u);
     s.n = unit->n;
-    s.sum = sum;
+    s.sum = stat;
     run->kernels[pass->row].span(&s, k);
-    for (int t = 0; pass->op && t < pass->terms; t++)
-        if (!isfinite(sum[t])) sum[t] = NAN;
+    for (int t = 0; pass->op && t < pass->terms; t++) {
+        if (pass->op & LARGO__MAX)
+            stat[t] = largo__magnitude(s.max[t]);
+        else if (!isfinite(stat[t]))
+            stat[t] = NAN;
+    }
 }
 
 static void whole_flat(const largo__run *run, const largo__unit *unit, const largo__family *family,
@@ -274,12 +316,11 @@ static void whole_flat(const largo__run *run, const largo__unit *unit, const lar
         }
         return;
     }
-    largo__exact sum[2];
-    largo__exact_zero(&sum[0]);
-    largo__exact_zero(&sum[1]);
+    largo__stats stats;
+    clear_stats(&stats);
     for (int pass = 0; pass < passes; pass++) {
-        if (pass) finish_exact(unit, family, pass, sum, &c->d, &k);
-        pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, sum);
+        if (pass) finish_exact(unit, family, pass, &stats, &c->d, &k);
+        pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, &stats);
     }
 }
 
@@ -287,14 +328,13 @@ static void whole_matrix(const largo__run *run, const largo__unit *unit, const l
                          const largo__scratch *scratch)
 {
     largo__work work = scratch->lines;
-    largo__exact sum[2];
-    largo__exact_zero(&sum[0]);
-    largo__exact_zero(&sum[1]);
+    largo__stats stats;
+    clear_stats(&stats);
     work.family = unit->family;
-    work.sum = sum;
+    work.stats = &stats;
     const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
     for (int pass = 0; pass < largo__passes(unit->family); pass++) {
-        pass_tiles(run, unit, &work, pass, c, 0, tiles, &sum[0]);
+        pass_tiles(run, unit, &work, pass, c, 0, tiles, &stats);
         if (unit->family->pass[pass].line)
             finish_lines(unit, &work, pass, &c->d, 0, unit->matrices);
     }
@@ -313,39 +353,29 @@ static void do_whole(const largo__run *run, const largo__item *item, size_t thre
 
 /* ---- the scan ---- */
 
-/* One item into sum and max. */
-static void scan_span(const largo__run *run, const largo__item *item, largo__exact *sum,
-                      uint32_t *max)
+static void scan_span(const largo__run *run, const largo__item *item, largo__stats *stats)
 {
+    static const largo__pass scan = {.op = LARGO__SUMSQ_MAX, .scope = LARGO__SEGMENT, .terms = 1};
     const largo__unit *unit = &run->plan->unit[item->unit];
     largo__k k = {0};
     k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
-    sum_span(run->kernels[LARGO__ROW_scan_0].span, unit, 1, &k, item->begin, item->end, NULL, sum,
-             max);
+    sum_span(run->kernels[LARGO__ROW_scan_0].span, unit, &scan, &k, item->begin, item->end, NULL,
+             stats);
 }
 
 /* A thread's whole list: its findings are shared once for each run of items of one group. */
 static void do_scans(const largo__run *run, const largo__item *item, size_t n)
 {
-    largo__exact sum;
-    largo__exact_zero(&sum);
-    uint32_t max = 0;
+    largo__stats stats;
+    clear_stats(&stats);
     for (size_t i = 0; i < n; i++) {
         const uint32_t group = run->plan->unit[item[i].unit].group;
-        scan_span(run, &item[i], &sum, &max);
+        scan_span(run, &item[i], &stats);
         if (i + 1 < n && run->plan->unit[item[i + 1].unit].group == group) continue;
-        merge(&run->layout->found[group].sum, &sum);
-        raise_to(&run->layout->found[group].max, max);
-        largo__exact_zero(&sum);
-        max = 0;
+        merge(&run->layout->found[group].sum[0], &stats.sum[0]);
+        raise_to(&run->layout->found[group].max[0], stats.max[0]);
+        clear_stats(&stats);
     }
-}
-
-static double magnitude(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return (double)x;
 }
 
 /* After scale and clip; NaN is too large. */
@@ -386,7 +416,7 @@ static void find_clip(largo__run *run)
     double squares = 0.0;
     for (size_t g = 0; g < plan->groups; g++) {
         const double scale = plan->group[g].grad_scale;
-        squares += scale * scale * largo__exact_round(&run->layout->found[g].sum);
+        squares += scale * scale * largo__exact_round(&run->layout->found[g].sum[0]);
     }
     const double norm = run->result->grad_norm = sqrt(squares);
     for (size_t g = 0; g < plan->groups; g++) {
@@ -405,7 +435,8 @@ static void do_decide(largo__run *run)
         if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
         const int clips_by_nothing =
             group->max_grad_norm < INFINITY && !isfinite(run->result->grad_norm);
-        if (!clips_by_nothing && !too_large(group, magnitude(run->layout->found[g].max))) continue;
+        if (!clips_by_nothing && !too_large(group, largo__magnitude(run->layout->found[g].max[0])))
+            continue;
         run->result->bad = run->stop = 1;
         run->result->error |= group->non_finite == LARGO_NON_FINITE_ERROR;
     }

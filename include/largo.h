@@ -185,7 +185,8 @@ typedef enum largo_algo {
     LARGO_ADAMW = 2, /* Loshchilov & Hutter, ICLR 2019 */
     LARGO_LAMB = 4,  /* You et al., ICLR 2020 */
 #ifdef LARGO_EXPERIMENTAL
-    LARGO_CAME = 5 /* Luo et al., ACL 2023. Right to the vectors, not yet tuned; may change */
+    LARGO_CAME = 5, /* Luo et al., ACL 2023. Right to the vectors, not yet tuned; may change */
+    LARGO_MERIT = 6 /* Luo et al., ICML 2025. At most two dimensions as yet; may change */
 #endif
 } largo_algo;
 

@@ -3,3 +3,4 @@
 #include "adamw.h"
 #include "lamb.h"
 #include "came.h"
+#include "merit.h"

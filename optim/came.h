@@ -80,14 +80,16 @@ LARGO_FN float came_finish_line(double sum, double count, double beta, double ep
     return (float)(1.0 / sqrt((double)*state));
 }
 
-LARGO_FN float came2d_finish_line0(double sum, double count, const largo__d *d, float *state)
+LARGO_FN float came2d_finish_line0(const double stat[2], double count, const largo__d *d,
+                                   float *state)
 {
-    return came_finish_line(sum, count, d->beta2, d->eps, state);
+    return came_finish_line(stat[0], count, d->beta2, d->eps, state);
 }
 
-LARGO_FN float came2d_finish_line2(double sum, double count, const largo__d *d, float *state)
+LARGO_FN float came2d_finish_line2(const double stat[2], double count, const largo__d *d,
+                                   float *state)
 {
-    return came_finish_line(sum, count, d->beta3, d->eps2, state);
+    return came_finish_line(stat[0], count, d->beta3, d->eps2, state);
 }
 
 LARGO_FN void came_finish_matrix(double mean, float seg[2])

@@ -34,6 +34,7 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
     k->keep = (float)(1.0 - h->lr * decay);
     k->momentum = (float)h->momentum;
     k->momentum_in = t == 1 ? 1.0f : (float)(1.0 - h->dampening);
+    k->clip = (float)h->clip_threshold;
     k->seg[0] = k->seg[1] = 0.0f;
     k->grad_scale = h->maximize == LARGO_ON ? -h->grad_scale : h->grad_scale;
 

@@ -19,6 +19,7 @@ enum {
 enum { FLAT = 0, MATRIX = 1 };
 
 #define SUMSQ LARGO__SUMSQ
+#define MAX LARGO__MAX
 #define SUMSQ_MAX LARGO__SUMSQ_MAX
 #define NO_OP LARGO__NO_OP
 #define SEGMENT LARGO__SEGMENT
@@ -27,19 +28,6 @@ enum { FLAT = 0, MATRIX = 1 };
 #define LIKE LARGO__LIKE
 #define ROWS LARGO__ROWS_OF
 #define COLS LARGO__COLS_OF
-
-/* What drivers do not do yet, refused here rather than done wrong: maxima and second terms by row and
- * column, slot V of a matrix family. They come with the first optimizer that needs them. */
-#define FAMILY(id, algorithm, rank, kept_id) enum { RANK_##id = rank };
-#include "algos.def"
-#define PASS(family, n, update, in, out, operator, where, count, term0, term1)                     \
-    _Static_assert((operator) == NO_OP || (operator) == SUMSQ ||                                   \
-                       LARGO__ROW_##family##_##n == (int)LARGO__ROW_scan_0,                        \
-                   "only the scan may ask for a maximum");                                         \
-    _Static_assert((int)RANK_##family == (int)FLAT ||                                              \
-                       ((count) <= 1 && !(((in) | (out)) & (LARGO__V | LARGO__U))),                \
-                   "a pass over a matrix has one term and no streams V and U");
-#include "algos.def"
 
 /* The rows of a family fill one struct together: each names the members that it sets. */
 const largo__family largo__families[LARGO__FAMILIES] = {
@@ -114,6 +102,8 @@ const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, 
         return lamb_family(hyper, flags);
     case LARGO_CAME:
         return &largo__families[ndim >= 2 ? LARGO__FAMILY_came2d : LARGO__FAMILY_came1d];
+    case LARGO_MERIT:
+        return &largo__families[ndim >= 2 ? LARGO__FAMILY_merit2d : LARGO__FAMILY_merit1d];
     default:
         return first_family(hyper->algo);
     }

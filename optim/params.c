@@ -1,4 +1,5 @@
 /* params.c - checks of parameters: shapes, pointers, flags, state, overlaps. */
+#define LARGO_EXPERIMENTAL /* knows all algorithms */
 #include <stdlib.h>
 #include <stdio.h>
 #include "params.h"
@@ -92,6 +93,10 @@ static largo_status check_options(const largo__group *group, size_t i, const lar
         return largo__fail(LARGO_ERR_SHAPE,
                            "%sparams[%zu].segments is %d; it must divide shape[0], %lld",
                            group->where, i, (int)p->segments, (long long)first);
+    if (group->hyper->algo == LARGO_MERIT && p->value.ndim > 2)
+        return largo__fail(LARGO_ERR_SHAPE,
+                           "%sparams[%zu].value.ndim is %d; LARGO_MERIT takes at most 2 as yet",
+                           group->where, i, (int)p->value.ndim);
     if ((uintptr_t)p->step % sizeof *p->step)
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%sparams[%zu].step is %p; it must be aligned to 8 bytes", group->where,

@@ -50,7 +50,7 @@ static const number choices[] = {
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
-static const largo_algo algos[] = {LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME};
+static const largo_algo algos[] = {LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
 enum { ALGOS = sizeof algos / sizeof *algos };
 
 static largo_hyper defaults(largo_algo algo)

@@ -48,6 +48,8 @@ static const struct options {
     {"lamb_l2/never", LARGO_LAMB, 0, "l2=1 adapt=3 weight_decay=0.1"},
     {"came", LARGO_CAME, 0, ""},
     {"came/decay", LARGO_CAME, 0, "weight_decay=0.1 clip_threshold=0.3 max_grad_norm=1"},
+    {"merit", LARGO_MERIT, 0, ""},
+    {"merit/decay", LARGO_MERIT, 0, "weight_decay=0.1 clip_threshold=0.3 max_grad_norm=1"},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -136,8 +138,7 @@ static const struct way *way_now;
 static largo_status plan_with_cache(largo_ctx *ctx, largo__plan *plan)
 {
     size_t bytes;
-    plan->backend =
-        largo__layout_make(ctx, plan, (size_t)way_now->threads, way_now->cache, &bytes);
+    plan->backend = largo__layout_make(ctx, plan, (size_t)way_now->threads, way_now->cache, &bytes);
     return plan->backend ? LARGO_OK : LARGO_ERR_MEMORY;
 }
 
@@ -234,6 +235,10 @@ static void make_run(run *r, const struct options *o, const shape_set *set, cons
     for (size_t i = 0; i < set->n; i++) {
         const shape *s = &set->shape[i];
         largo_tensor t = {r->value + at, LARGO_F32, s->ndim, {s->d[0], s->d[1], s->d[2], s->d[3]}};
+        if (o->algo == LARGO_MERIT && t.ndim > 2) { /* takes no more */
+            t.shape[1] = numel(s) / t.shape[0];
+            t.ndim = 2;
+        }
         r->params[i].value = t;
         t.data = r->grad + at;
         r->params[i].grad = t;

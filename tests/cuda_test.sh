@@ -40,13 +40,14 @@ cat >"$work/rows.cu" <<'P'
 
 // A hook, or 0 for none.
 template <auto hook> struct line {
-    __device__ static void run(double sum, double count, const largo__d *d, float *state, float *out)
+    __device__ static void run(const double stat[2], double count, const largo__d *d, float *state,
+                               float *out)
     {
-        *out = hook(sum, count, d, state);
+        *out = hook(stat, count, d, state);
     }
 };
 template <> struct line<0> {
-    __device__ static void run(double, double, const largo__d *, float *, float *) {}
+    __device__ static void run(const double *, double, const largo__d *, float *, float *) {}
 };
 template <auto hook> struct matrix {
     __device__ static void run(double mean, float seg[2]) { hook(mean, seg); }
@@ -69,7 +70,7 @@ template <> struct segment<0> {
                                                      const largo__d *d, float *state, float *out)  \
     {                                                                                              \
         const int i = blockIdx.x * blockDim.x + threadIdx.x;                                       \
-        line<line_hook>::run(sum[i], count[i], d, state + i, out + 3 * i);                         \
+        line<line_hook>::run(sum + 2 * i, count[i], d, state + i, out + 3 * i);                     \
         matrix<matrix_hook>::run(sum[i] / count[i], out + 3 * i + 1);                              \
         segment<segment_hook>::run(sum + 2 * i, count[i], d, out + 3 * i + 1);                     \
     }

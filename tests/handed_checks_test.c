@@ -59,6 +59,7 @@ static const struct {
      " bias_correction grad_averaging l2 adapt beta1 beta2 eps weight_norm_min weight_norm_max "
      "trust_ratio_min trust_ratio_max "},
     {LARGO_CAME, "came", " beta1 beta2 beta3 eps eps2 clip_threshold "},
+    {LARGO_MERIT, "merit", " bias_correction beta1 beta2 eps clip_threshold "},
 };
 enum { ALGOS = sizeof algorithms / sizeof *algorithms };
 
