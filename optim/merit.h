@@ -21,12 +21,13 @@ LARGO_FN float merit_stepped(float p, float d, const largo__k *k)
     return fmaf(-k->lr, d, p);
 }
 
-/* A factor that is NaN stands for a zero maximum. */
+/* A negative factor stands for a zero maximum. A NaN in p reaches seg[0], and so every element, as in the
+ * authors' code. */
 LARGO_FN float merit2d_scale(const largo__elem *x, const largo__k *k)
 {
     const float line = x->row > x->col ? x->row : x->col;
     const float s = line > k->seg[0] ? line : k->seg[0];
-    return x->row == x->row && x->col == x->col ? s : 1.0f;
+    return x->row < 0.0f || x->col < 0.0f ? 1.0f : s;
 }
 
 LARGO_FN void merit2d_update1(largo__elem *x, const largo__k *k)
@@ -53,7 +54,7 @@ LARGO_FN float merit2d_finish_line0(const double stat[2], double count, const la
     (void)count;
     (void)d;
     (void)state;
-    return merit_ratio(stat, NAN);
+    return merit_ratio(stat, -1.0f);
 }
 
 LARGO_FN void merit_finish_segment(const double stat[2], double count, const largo__d *d,

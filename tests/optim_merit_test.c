@@ -123,6 +123,29 @@ static void seams(void **state)
         for (int threads = 1; threads <= 3; threads++) seam(shape[i][0], shape[i][1], threads, 0.5);
 }
 
+/* NaN is larger than any number: a NaN weight spoils the tensor, as in the authors' code. */
+static void nan_weight(void **state)
+{
+    (void)state;
+    largo_ctx *ctx = test_ctx(1);
+    for (int32_t ndim = 1; ndim <= 2; ndim++) {
+        float w[12], g[12], m[12] = {0}, v[12] = {0};
+        for (int i = 0; i < 12; i++) w[i] = 1.0f, g[i] = 0.5f;
+        w[5] = NAN;
+        largo_hyper h;
+        assert_ok(largo_hyper_init(&h, LARGO_MERIT));
+        largo_param p = {0};
+        p.value = (largo_tensor){w, LARGO_F32, ndim, {ndim == 2 ? 3 : 12, 4}};
+        p.grad = p.value;
+        p.grad.data = g;
+        p.state[0] = m;
+        p.state[1] = v;
+        assert_ok(largo_step(ctx, &h, 1, 1, &p));
+        for (int i = 0; i < 12; i++) assert_true(isnan(w[i]));
+    }
+    largo_ctx_destroy(ctx);
+}
+
 static void more_dimensions_are_refused(void **state)
 {
     (void)state;
@@ -147,8 +170,8 @@ static void policies(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vectors), cmocka_unit_test(seams),
-                                       cmocka_unit_test(more_dimensions_are_refused),
-                                       cmocka_unit_test(policies)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors), cmocka_unit_test(seams), cmocka_unit_test(nan_weight),
+        cmocka_unit_test(more_dimensions_are_refused), cmocka_unit_test(policies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
