@@ -65,7 +65,7 @@ static void count_free(void *user, void *memory, size_t bytes, void *stream)
     free(memory);
 }
 
-enum { TENSORS = 4, ALGOS = 5 };
+enum { TENSORS = 4, ALGOS = 6 };
 static const int64_t SHAPE[TENSORS][2] = {{40000, 1}, {100, 1}, {300, 200}, {7, 5}};
 
 typedef struct tensors {
@@ -76,7 +76,8 @@ typedef struct tensors {
 
 static void make(tensors *x, int algo)
 {
-    const largo_algo algos[ALGOS] = {LARGO_SGD, LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME};
+    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,  LARGO_ADAMW,
+                                     LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
     assert_ok(largo_hyper_init(&x->hyper, algos[algo]));
     if (algo == 1) x->hyper.momentum = 0.9;
     x->hyper.max_grad_norm = 1.0;

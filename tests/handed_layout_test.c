@@ -6,12 +6,13 @@
 #include <string.h>
 #include "support.h"
 
-enum { ALGOS = 5 };
+enum { ALGOS = 6 };
 
 /* Every algorithm, SGD with and without momentum. */
 static largo_hyper algorithm(int i)
 {
-    const largo_algo algos[ALGOS] = {LARGO_SGD, LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME};
+    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,  LARGO_ADAMW,
+                                     LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
     largo_hyper h;
     assert_ok(largo_hyper_init(&h, algos[i]));
     h.lr = 0.01;

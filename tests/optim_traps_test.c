@@ -230,13 +230,13 @@ static void t4_zero_row(void **state)
 static void t8_limit(void **state)
 {
     (void)state;
-    static const largo_algo algo[] = {LARGO_ADAMW, LARGO_LAMB, LARGO_CAME};
+    static const largo_algo algo[] = {LARGO_ADAMW, LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
     const float below = nextafterf(0x1p64f, 0.0f);
     largo_ctx *ctx = test_ctx(1);
-    for (int k = 0; k < 18; k++) {
-        largo_hyper h = hyper(algo[k % 3], 0x1p-4);
-        const int sign = k / 3 % 2 ? -1 : 1;
-        h.grad_scale = k < 6 ? 1.0 : k < 12 ? 0x1p-40 : 0x1p40;
+    for (int k = 0; k < 24; k++) {
+        largo_hyper h = hyper(algo[k % 4], 0x1p-4);
+        const int sign = k / 4 % 2 ? -1 : 1;
+        h.grad_scale = k < 8 ? 1.0 : k < 16 ? 0x1p-40 : 0x1p40;
         float w[3] = {1, 2, 3}, g[3] = {0.5f, 0, 0.25f}, s[5][3] = {{0}};
         largo_param p = largo_param_f32(w, g, 3, 1);
         for (int i = 0; i < 5; i++) p.state[i] = s[i];
