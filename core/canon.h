@@ -32,6 +32,13 @@ LARGO_FN int largo__needs_second_look(double sum)
 }
 
 /* Maxima are those of the bits of |x|: exact in any order, NaN > inf > finite. */
+LARGO_FN uint32_t largo__magnitude_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
 LARGO_FN double largo__magnitude(uint32_t bits)
 {
     float x;
@@ -45,6 +52,12 @@ LARGO_FN double largo__larger(double a, double b)
     memcpy(&x, &a, sizeof x);
     memcpy(&y, &b, sizeof y);
     return x > y ? a : b;
+}
+
+/* A statistic and one more part of it: the larger magnitude, or the sum. */
+LARGO_FN double largo__joined(double stat, double part, int is_max)
+{
+    return is_max ? largo__larger(stat, part) : stat + part;
 }
 
 /* Lanes that n elements reach, up to a power of two: the others are +0, and adding them in the tree

@@ -110,4 +110,10 @@ LARGO_FN double largo__trust_ratio(double weight, double update, const largo__d 
     return r > d->trust_ratio_max ? d->trust_ratio_max : r;
 }
 
+/* As float; what is larger stays at the largest: inf times a zero would be NaN. */
+LARGO_FN float largo__saturated(double x)
+{
+    return x > 0x1.fffffep127 ? 0x1.fffffep127f : (float)x;
+}
+
 #endif

@@ -77,8 +77,8 @@ typedef struct largo__plan {
     largo__group_scan *group;
     largo__constants *constants; /* room for one per unit */
     size_t n_constants;
-    int scan;      /* this step reads all gradients first */
-    void *backend; /* the backend's own schedule */
+    const largo__pass *scan; /* this step reads all gradients first, by this pass; NULL: not */
+    void *backend;           /* the backend's own schedule */
 } largo__plan;
 
 /* The outcome of one step, as the backend found it. */

@@ -8,7 +8,7 @@
 #include "kernels.h"
 #include "../optim/all.h"
 
-enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK, STRETCH = LARGO__LANES, AHEAD = 512 };
+enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK, AHEAD = 512 };
 
 /* Streams at the element that a loop is at. No restrict: u may be g. */
 typedef struct streams {
@@ -41,13 +41,6 @@ LARGO_FN void store(const streams *s, int writes, const largo__elem *x, int64_t 
     if (writes & LARGO__U) s->u[i] = x->u;
 }
 
-LARGO_FN int32_t magnitude_bits(float x)
-{
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffff;
-}
-
 /* The row of algos.def, as compile-time constants. */
 typedef struct row {
     largo__update_fn *update;
@@ -55,14 +48,14 @@ typedef struct row {
     int reads, writes, op, scope, terms;
 } row;
 
-/* What lies AHEAD, into the first-level cache: division and square root fill the window of an
+/* What lies AHEAD of LANES elements, into the first-level cache: division and square root fill the window of an
  * out-of-order core, so that it does not reach far enough by itself. Addresses are integers: they may lie
  * past the end, where a prefetch does nothing. The direction, if kept, is near already, and beyond its
  * end is another thread's. */
-LARGO_FN void prefetch_one(const float *x, int64_t at, int n, int writes)
+LARGO_FN void prefetch_one(const float *x, int64_t at, int writes)
 {
     const uintptr_t first = (uintptr_t)x + sizeof *x * (uintptr_t)(at + AHEAD);
-    for (uintptr_t i = 0; i < sizeof *x * (uintptr_t)n; i += 64) {
+    for (uintptr_t i = 0; i < sizeof *x * LANES; i += 64) {
         if (writes)
             __builtin_prefetch((const void *)(first + i), 1, 3);
         else
@@ -70,12 +63,12 @@ LARGO_FN void prefetch_one(const float *x, int64_t at, int n, int writes)
     }
 }
 
-LARGO_FN void prefetch(const row *r, const streams *s, int64_t at, int n)
+LARGO_FN void prefetch(const row *r, const streams *s, int64_t at)
 {
-    if (r->reads & LARGO__P) prefetch_one(s->p, at, n, r->writes & LARGO__P);
-    if (r->reads & LARGO__G) prefetch_one(s->g, at, n, 0);
-    if (r->reads & LARGO__M) prefetch_one(s->m, at, n, r->writes & LARGO__M);
-    if (r->reads & LARGO__V) prefetch_one(s->v, at, n, r->writes & LARGO__V);
+    if (r->reads & LARGO__P) prefetch_one(s->p, at, r->writes & LARGO__P);
+    if (r->reads & LARGO__G) prefetch_one(s->g, at, 0);
+    if (r->reads & LARGO__M) prefetch_one(s->m, at, r->writes & LARGO__M);
+    if (r->reads & LARGO__V) prefetch_one(s->v, at, r->writes & LARGO__V);
 }
 
 /* Lanes of one chunk or one row of a tile. */
@@ -107,7 +100,7 @@ LARGO_FN void add_term(const row *r, int t, const largo__elem *x, const largo__k
         if (col) col->sum[t][j] = fmaf(y, y, col->sum[t][j]);
     }
     if (r->op & LARGO__MAX) {
-        const int32_t bits = magnitude_bits(y);
+        const int32_t bits = (int32_t)largo__magnitude_bits(y);
         lane->max[t] = bits > lane->max[t] ? bits : lane->max[t];
         if (col) col->max[t][j] = bits > col->max[t][j] ? bits : col->max[t][j];
     }
@@ -168,7 +161,7 @@ LARGO_FN void clear(const row *r, int64_t n, lanes *acc)
 LARGO_FN void block(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
                     int n, int fresh, lanes *acc, columns *col)
 {
-    prefetch(r, s, at, LANES);
+    prefetch(r, s, at);
     LARGO_IVDEP
     for (int l = 0; l < n; l++) {
         gathered lane = get_lane(r, acc, l, fresh);
@@ -200,21 +193,25 @@ LARGO_FN double second_look(const row *r, int t, int scaled, const streams *s, c
 LARGO_FN int all_zero(const row *r, int t, int scaled, const streams *s, const largo__k *k,
                       int64_t at, int64_t n)
 {
-    int32_t any = 0;
+    uint32_t any = 0;
     for (int64_t i = 0; i < n; i++) {
         const largo__elem x = load(s, after(r), scaled, at + i);
-        any |= magnitude_bits(r->term[t](&x, k));
+        any |= largo__magnitude_bits(r->term[t](&x, k));
     }
     return any == 0;
 }
 
-/* The largest over the lanes that n elements reach. */
-LARGO_FN uint32_t max_lanes(const int32_t max[LANES], int64_t n)
+LARGO_FN uint32_t max_used(const int32_t max[LANES], int used)
 {
-    const int used = n > LANES / 2 ? LANES : largo__used_lanes(n);
     int32_t m = 0;
     for (int l = 0; l < used; l++) m = max[l] > m ? max[l] : m;
     return (uint32_t)m;
+}
+
+/* The largest over the lanes that n elements reach; all of them, the common case, by a constant bound. */
+LARGO_FN uint32_t max_lanes(const int32_t max[LANES], int64_t n)
+{
+    return n > LANES / 2 ? max_used(max, LANES) : max_used(max, largo__used_lanes(n));
 }
 
 /* The tree over the lanes that n elements reach, its first level straight from float. */
@@ -275,7 +272,7 @@ LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *
 LARGO_FN void plain(const row *r, int scaled, const streams *s, const largo__k *k, int64_t i,
                     int64_t end)
 {
-    prefetch(r, s, i, STRETCH);
+    prefetch(r, s, i);
     LARGO_IVDEP
     for (; i < end; i++) {
         largo__elem x = load(s, r->reads, scaled, i);
@@ -289,8 +286,8 @@ LARGO_FN void run_span(const row *r, int scaled, largo__span *span, const largo_
     const largo__k k = *given;
     const streams s = {span->p, span->m, span->v, span->u, span->g, NULL, 0.0f, k.grad_scale};
     if (!r->op) {
-        for (int64_t i = 0; i < span->n; i += STRETCH)
-            plain(r, scaled, &s, &k, i, span->n - i < STRETCH ? span->n : i + STRETCH);
+        for (int64_t i = 0; i < span->n; i += LANES)
+            plain(r, scaled, &s, &k, i, span->n - i < LANES ? span->n : i + LANES);
         return;
     }
     double *sum = span->sum;
@@ -298,18 +295,12 @@ LARGO_FN void run_span(const row *r, int scaled, largo__span *span, const largo_
         chunk(r, scaled, &s, &k, at, span->n - at < CHUNK ? span->n - at : CHUNK, span, sum);
 }
 
-/* Add a part to a statistic: a sum, or the larger of two magnitudes. */
-LARGO_FN void join(const row *r, double *stat, double part)
-{
-    *stat = r->op & LARGO__MAX ? largo__larger(*stat, part) : *stat + part;
-}
-
 LARGO_FN void join_lanes(const row *r, int t, int scaled, const streams *s, const largo__k *k,
                          int64_t n, const lanes *acc, double *stat)
 {
     const double part = r->op & LARGO__MAX ? largo__magnitude(max_lanes(acc->max[t], n))
                                            : finish_lanes(r, t, scaled, s, k, 0, n, acc);
-    join(r, stat, part);
+    *stat = largo__joined(*stat, part, r->op & LARGO__MAX);
 }
 
 /* One row of a tile. */
@@ -367,10 +358,7 @@ LARGO_FN void join_columns(const row *r, int t, int scaled, const largo__tile *t
                                                : column_sum(r, t, scaled, tile, k, row0, rows,
                                                             col0 + j, lane->sum[t][j]);
         double *stat = &tile->col_stat[col0 + j][t];
-        if (row0)
-            join(r, stat, part);
-        else
-            *stat = part;
+        *stat = row0 ? largo__joined(*stat, part, r->op & LARGO__MAX) : part;
     }
 }
 

@@ -26,13 +26,6 @@ static void raise_to(uint32_t *max, uint32_t value)
     }
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 static void merge_stats(largo__stats *into, const largo__stats *part, const largo__pass *pass)
 {
     for (int t = 0; t < pass->terms; t++) {
@@ -103,29 +96,25 @@ static void pass_span(const largo__run *run, const largo__unit *unit, const larg
         sum_span(kernel, unit, pass, k, begin, end, u, stats);
 }
 
-/* What the passes before `pass` left for it: seg of the whole segment. */
-static void finish_segment(const largo__unit *unit, const largo__family *family, int pass,
-                           const double stat[2], const largo__d *d, largo__k *k)
+/* The pass before `pass` that has a segment hook; a family has one at most. NULL: none. */
+static const largo__pass *segment_pass(const largo__family *family, int pass)
 {
     for (int before = 0; before < pass; before++)
-        if (family->pass[before].segment)
-            family->pass[before].segment(stat, (double)unit->n, d, k->seg);
+        if (family->pass[before].segment) return &family->pass[before];
+    return NULL;
 }
 
-/* The same from exact sums and maxima. A family has one pass with a segment hook. */
-static void finish_exact(const largo__unit *unit, const largo__family *family, int pass,
-                         const largo__stats *stats, const largo__d *d, largo__k *k)
+/* What it left for `pass`: seg of the whole segment, from exact sums or maxima. */
+static void finish_segment(const largo__unit *unit, const largo__family *family, int pass,
+                           const largo__stats *stats, const largo__d *d, largo__k *k)
 {
-    for (int before = 0; before < pass; before++) {
-        const largo__pass *p = &family->pass[before];
-        if (!p->segment) continue;
-        double stat[2] = {0.0, 0.0};
-        for (int t = 0; t < p->terms; t++)
-            stat[t] = p->op & LARGO__MAX ? largo__magnitude(stats->max[t])
-                                         : largo__exact_round(&stats->sum[t]);
-        finish_segment(unit, family, pass, stat, d, k);
-        return;
-    }
+    const largo__pass *p = segment_pass(family, pass);
+    if (!p) return;
+    double stat[2] = {0.0, 0.0};
+    for (int t = 0; t < p->terms; t++)
+        stat[t] = p->op & LARGO__MAX ? largo__magnitude(stats->max[t])
+                                     : largo__exact_round(&stats->sum[t]);
+    p->segment(stat, (double)unit->n, d, k->seg);
 }
 
 static void do_span(const largo__run *run, const largo__item *item)
@@ -136,7 +125,7 @@ static void do_span(const largo__run *run, const largo__item *item)
     if (item->pass >= largo__passes(work->family)) return;
     const largo__pass *pass = &work->family->pass[item->pass];
     largo__k k = c->k;
-    if (work->stats) finish_exact(unit, work->family, item->pass, work->stats, &c->d, &k);
+    if (work->stats) finish_segment(unit, work->family, item->pass, work->stats, &c->d, &k);
     float *u = unit->grad_scratch ? unit->g + item->begin : item->u;
     largo__stats stats;
     if (pass->op) clear_stats(&stats);
@@ -150,7 +139,7 @@ static void do_span(const largo__run *run, const largo__item *item)
 static void finish_matrix(const largo__unit *unit, const largo__work *work, int pass,
                           int64_t matrix, const largo__d *d, largo__k *k)
 {
-    finish_exact(unit, work->family, pass, work->stats, d, k);
+    finish_segment(unit, work->family, pass, work->stats, d, k);
     for (int before = pass - 1; before >= 0; before--) {
         if (!work->family->pass[before].matrix) continue;
         const double mean = work->rows
@@ -187,7 +176,8 @@ static void add_tile(const largo__pass *pass, const largo__tile *tile, largo__st
     for (int64_t i = 0; i < n; i++)
         for (int t = 0; t < pass->terms; t++) {
             if (pass->op & LARGO__SUMSQ) largo__exact_add(&stats->sum[t], stat[i][t]);
-            const uint32_t max = pass->op & LARGO__MAX ? bits_of((float)stat[i][t]) : 0;
+            const uint32_t max =
+                pass->op & LARGO__MAX ? largo__magnitude_bits((float)stat[i][t]) : 0;
             if (max > stats->max[t]) stats->max[t] = max;
         }
 }
@@ -238,10 +228,9 @@ static void finish_cols(const largo__unit *unit, const largo__work *work, int pa
     for (int64_t j = begin; j < end; j++) {
         double stat[2] = {slots[j][0], slots[j][1]};
         for (int64_t s = 1; s < tiles; s++)
-            for (int t = 0; t < row->terms; t++) {
-                const double part = slots[s * unit->cols + j][t];
-                stat[t] = row->op & LARGO__MAX ? largo__larger(stat[t], part) : stat[t] + part;
-            }
+            for (int t = 0; t < row->terms; t++)
+                stat[t] =
+                    largo__joined(stat[t], slots[s * unit->cols + j][t], row->op & LARGO__MAX);
         work->col[first + j] =
             row->line(stat, (double)unit->rows, d, state ? &state[first + j] : NULL);
     }
@@ -309,17 +298,18 @@ static void whole_flat(const largo__run *run, const largo__unit *unit, const lar
     float *u = scratch; /* nearer than the gradient, even where that may be overwritten */
     largo__k k = c->k;
     if (unit->n <= LARGO__CHUNK) {
-        double sum[2] = {0.0, 0.0};
+        double stat[2] = {0.0, 0.0};
         for (int pass = 0; pass < passes; pass++) {
-            if (pass) finish_segment(unit, family, pass, sum, &c->d, &k);
-            pass_one_chunk(run, unit, &family->pass[pass], &k, u, sum);
+            const largo__pass *p = segment_pass(family, pass);
+            if (p) p->segment(stat, (double)unit->n, &c->d, k.seg);
+            pass_one_chunk(run, unit, &family->pass[pass], &k, u, stat);
         }
         return;
     }
     largo__stats stats;
     clear_stats(&stats);
     for (int pass = 0; pass < passes; pass++) {
-        if (pass) finish_exact(unit, family, pass, &stats, &c->d, &k);
+        finish_segment(unit, family, pass, &stats, &c->d, &k);
         pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, &stats);
     }
 }
@@ -355,12 +345,11 @@ static void do_whole(const largo__run *run, const largo__item *item, size_t thre
 
 static void scan_span(const largo__run *run, const largo__item *item, largo__stats *stats)
 {
-    static const largo__pass scan = {.op = LARGO__SUMSQ_MAX, .scope = LARGO__SEGMENT, .terms = 1};
+    const largo__pass *scan = run->plan->scan;
     const largo__unit *unit = &run->plan->unit[item->unit];
     largo__k k = {0};
     k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
-    sum_span(run->kernels[LARGO__ROW_scan_0].span, unit, &scan, &k, item->begin, item->end, NULL,
-             stats);
+    sum_span(run->kernels[scan->row].span, unit, scan, &k, item->begin, item->end, NULL, stats);
 }
 
 /* A thread's whole list: its findings are shared once for each run of items of one group. */
@@ -372,8 +361,7 @@ static void do_scans(const largo__run *run, const largo__item *item, size_t n)
         const uint32_t group = run->plan->unit[item[i].unit].group;
         scan_span(run, &item[i], &stats);
         if (i + 1 < n && run->plan->unit[item[i + 1].unit].group == group) continue;
-        merge(&run->layout->found[group].sum[0], &stats.sum[0]);
-        raise_to(&run->layout->found[group].max[0], stats.max[0]);
+        merge_stats(&run->layout->found[group], &stats, run->plan->scan);
         clear_stats(&stats);
     }
 }

@@ -89,7 +89,7 @@ LARGO_FN void lamb_finish_segment(const double sum[2], double count, const largo
     if (step > 0x1p64) wide = step > 0x1p128 ? 0x1p126 : 0x1p64;
     if (step < 0x1p-64) wide = step < 0x1p-128 ? 0x1p-126 : 0x1p-64;
     const double rest = step / wide;
-    seg[0] = rest > 0x1.fffffep127 ? 0x1.fffffep127f : (float)rest;
+    seg[0] = largo__saturated(rest);
     seg[1] = (float)wide;
 }
 

@@ -40,12 +40,11 @@ LARGO_FN void merit1d_update1(largo__elem *x, const largo__k *k)
     x->p = merit_stepped(x->p, k->seg[0] * lamb_direction(x, k), k);
 }
 
-/* stat[0] = max |p|, stat[1] = max |u|. Kept finite: inf times a zero of u would be NaN. */
+/* stat[0] = max |p|, stat[1] = max |u|. */
 LARGO_FN float merit_ratio(const double stat[2], float at_zero)
 {
     if (stat[0] == 0.0 || stat[1] == 0.0) return at_zero;
-    const double r = stat[0] / stat[1];
-    return r > 0x1.fffffep127 ? 0x1.fffffep127f : (float)r;
+    return largo__saturated(stat[0] / stat[1]);
 }
 
 LARGO_FN float merit2d_finish_line0(const double stat[2], double count, const largo__d *d,

@@ -188,12 +188,12 @@ static void fill_constants(largo__stepper *s, const largo__group groups[])
 
 static void fill_scan(largo__stepper *s, size_t n_groups, const largo__group groups[])
 {
-    s->plan.scan = 0;
+    s->plan.scan = NULL;
     for (size_t g = 0; g < n_groups; g++) {
         largo__group_scan *scan = &s->plan.group[g];
         largo__group_scan_fill(groups[g].hyper, scan);
         if (scan->non_finite != LARGO_NON_FINITE_PROPAGATE || scan->max_grad_norm < INFINITY)
-            s->plan.scan = 1;
+            s->plan.scan = &largo__families[LARGO__FAMILY_scan].pass[0];
     }
 }
 
@@ -204,7 +204,7 @@ static largo_status conclude(largo_ctx *ctx, largo__stepper *s, const largo__res
     memset(o, 0, sizeof *o);
     o->struct_size = sizeof *o;
     o->skipped = result->bad;
-    o->scanned = s->plan.scan;
+    o->scanned = s->plan.scan != NULL;
     o->bad_param = o->bad_element = -1;
     o->grad_norm = s->plan.scan ? result->grad_norm : NAN;
     o->clip = s->plan.groups ? s->plan.group[0].clip : 1.0;
