@@ -11,26 +11,12 @@ static const golden_state states[] = {{"m", "exp_avg", 1e-5}, {"v", "exp_avg_sq"
 static void vectors(void **state)
 {
     (void)state;
-    largo_ctx *ctx = test_ctx(2);
-    cJSON *file = golden_load("adamw.json");
-    const cJSON *test;
-    int ok = 0, rejected = 0;
-    cJSON_ArrayForEach(test, golden_get(file, "cases"))
-    {
-        if (strcmp(golden_get(test, "fp32")->valuestring, "ok") != 0) {
-            golden_check_rejected(ctx, test, LARGO_ADAMW);
-            rejected++;
-            continue;
-        }
-        golden_check_case(ctx, GOLDEN_STEP, test, LARGO_ADAMW, 2, states);
-        golden_check_case(ctx, GOLDEN_OBJECT, test, LARGO_ADAMW, 2, states);
-        ok++;
-    }
-    print_message("adamw: %d cases, %d refused\n", ok, rejected);
-    assert_int_equal(ok, 67);
-    assert_int_equal(rejected, 2);
-    cJSON_Delete(file);
-    largo_ctx_destroy(ctx);
+    golden_check_file(&(golden_file){.name = "adamw.json",
+                                     .algo = LARGO_ADAMW,
+                                     .n_states = 2,
+                                     .states = states,
+                                     .ok = 67,
+                                     .rejected = 2});
 }
 
 static void policies(void **state)

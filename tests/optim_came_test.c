@@ -12,45 +12,25 @@ static const golden_state states[] = {
 enum { STATES = sizeof states / sizeof *states };
 
 /* nd "flat" views a tensor as [D0, rest]; up to two dimensions that is what largo does anyway. */
-static int is_flat_nd(const cJSON *test)
+static const char *flat_nd(const cJSON *test)
 {
-    if (strcmp(golden_get(golden_get(test, "hp"), "nd")->valuestring, "flat") != 0) return 0;
-    const cJSON *tensor;
-    cJSON_ArrayForEach(tensor, golden_get(test, "tensors"))
-    {
-        if (cJSON_GetArraySize(golden_get(tensor, "shape")) > 2) return 1;
-    }
-    return 0;
+    const char *view = golden_get(golden_get(test, "hp"), "nd")->valuestring;
+    return strcmp(view, "flat") == 0 && golden_is_nd(test)
+               ? "flat view of more than two dimensions is not built"
+               : NULL;
 }
 
 static void vectors(void **state)
 {
     (void)state;
-    largo_ctx *ctx = test_ctx(2);
-    cJSON *file = golden_load("came.json");
-    const cJSON *test;
-    int ok = 0, rejected = 0, skipped = 0;
-    cJSON_ArrayForEach(test, golden_get(file, "cases"))
-    {
-        if (is_flat_nd(test)) {
-            print_message("skipped, flat view of more than two dimensions is not built: %s\n",
-                          golden_get(test, "name")->valuestring);
-            skipped++;
-        } else if (strcmp(golden_get(test, "fp32")->valuestring, "ok") != 0) {
-            golden_check_rejected(ctx, test, LARGO_CAME);
-            rejected++;
-        } else {
-            golden_check_case(ctx, GOLDEN_STEP, test, LARGO_CAME, STATES, states);
-            golden_check_case(ctx, GOLDEN_OBJECT, test, LARGO_CAME, STATES, states);
-            ok++;
-        }
-    }
-    print_message("came: %d cases, %d refused, %d skipped\n", ok, rejected, skipped);
-    assert_int_equal(ok, 84);
-    assert_int_equal(rejected, 2);
-    assert_int_equal(skipped, 1);
-    cJSON_Delete(file);
-    largo_ctx_destroy(ctx);
+    golden_check_file(&(golden_file){.name = "came.json",
+                                     .algo = LARGO_CAME,
+                                     .n_states = STATES,
+                                     .states = states,
+                                     .why_not = flat_nd,
+                                     .ok = 84,
+                                     .rejected = 2,
+                                     .skipped = 1});
 }
 
 static void policies(void **state)

@@ -77,27 +77,13 @@ static void check_trusts(largo_ctx *ctx, const cJSON *test)
 static void vectors(void **state)
 {
     (void)state;
-    largo_ctx *ctx = test_ctx(2);
-    cJSON *file = golden_load("lamb.json");
-    const cJSON *test;
-    int ok = 0, rejected = 0;
-    cJSON_ArrayForEach(test, golden_get(file, "cases"))
-    {
-        if (strcmp(golden_get(test, "fp32")->valuestring, "ok") != 0) {
-            golden_check_rejected(ctx, test, LARGO_LAMB);
-            rejected++;
-            continue;
-        }
-        golden_check_case(ctx, GOLDEN_STEP, test, LARGO_LAMB, 2, states);
-        golden_check_case(ctx, GOLDEN_OBJECT, test, LARGO_LAMB, 2, states);
-        check_trusts(ctx, test);
-        ok++;
-    }
-    print_message("lamb: %d cases, %d refused\n", ok, rejected);
-    assert_int_equal(ok, 119);
-    assert_int_equal(rejected, 2);
-    cJSON_Delete(file);
-    largo_ctx_destroy(ctx);
+    golden_check_file(&(golden_file){.name = "lamb.json",
+                                     .algo = LARGO_LAMB,
+                                     .n_states = 2,
+                                     .states = states,
+                                     .more = check_trusts,
+                                     .ok = 119,
+                                     .rejected = 2});
 }
 
 static void policies(void **state)

@@ -9,45 +9,22 @@
 static const golden_state states[] = {{"m", "exp_avg", 1e-5}, {"v", "exp_avg_sq", 1e-5}};
 enum { STATES = sizeof states / sizeof *states };
 
-/* Views of more than two dimensions are not built. */
-static int is_nd(const cJSON *test)
+static const char *nd(const cJSON *test)
 {
-    const cJSON *tensor;
-    cJSON_ArrayForEach(tensor, golden_get(test, "tensors"))
-    {
-        if (cJSON_GetArraySize(golden_get(tensor, "shape")) > 2) return 1;
-    }
-    return 0;
+    return golden_is_nd(test) ? "more than two dimensions are not built" : NULL;
 }
 
 static void vectors(void **state)
 {
     (void)state;
-    largo_ctx *ctx = test_ctx(2);
-    cJSON *file = golden_load("merit.json");
-    const cJSON *test;
-    int ok = 0, rejected = 0, skipped = 0;
-    cJSON_ArrayForEach(test, golden_get(file, "cases"))
-    {
-        if (is_nd(test)) {
-            print_message("skipped, more than two dimensions are not built: %s\n",
-                          golden_get(test, "name")->valuestring);
-            skipped++;
-        } else if (strcmp(golden_get(test, "fp32")->valuestring, "ok") != 0) {
-            golden_check_rejected(ctx, test, LARGO_MERIT);
-            rejected++;
-        } else {
-            golden_check_case(ctx, GOLDEN_STEP, test, LARGO_MERIT, STATES, states);
-            golden_check_case(ctx, GOLDEN_OBJECT, test, LARGO_MERIT, STATES, states);
-            ok++;
-        }
-    }
-    print_message("merit: %d cases, %d refused, %d skipped\n", ok, rejected, skipped);
-    assert_int_equal(ok, 78);
-    assert_int_equal(rejected, 2);
-    assert_int_equal(skipped, 7);
-    cJSON_Delete(file);
-    largo_ctx_destroy(ctx);
+    golden_check_file(&(golden_file){.name = "merit.json",
+                                     .algo = LARGO_MERIT,
+                                     .n_states = STATES,
+                                     .states = states,
+                                     .why_not = nd,
+                                     .ok = 78,
+                                     .rejected = 2,
+                                     .skipped = 7});
 }
 
 /* Maxima over the seams of tiles and super tiles, a zero row and a zero column, against plain loops in
@@ -59,59 +36,71 @@ static double largest(const float *x, int64_t n, int64_t stride)
     return most;
 }
 
-/* One step from m = v = 0 with betas 0: u = g / (|g| + eps) + weight_decay w. */
-static void seam(int64_t rows, int64_t cols, int threads, double lr)
+enum { ROWS = 0, COLS = 1 };
+static const double LR = 0.5, CLIP = 0.75, DECAY = 0.125, EPS = 0x1p-12;
+
+/* max|w| / max|u| of a line; -1 where one of them is zero. */
+static double ratio(const float *w, const float *u, int64_t n, int64_t stride)
 {
-    const size_t n = (size_t)(rows * cols);
-    float *w = test_floats(n), *g = test_floats(n), *u = test_floats(n), *old = test_floats(n);
-    float *m = test_floats(n), *v = test_floats(n);
-    uint64_t x = 88172645463325252u;
-    for (size_t i = 0; i < n; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        w[i] = (float)((double)(x >> 40) * 0x1p-24 - 0.5);
-        g[i] = (float)((double)(x >> 20 & 0xfffff) * 0x1p-30 - 0x1p-11);
-        if ((int64_t)i / cols == rows / 2) w[i] = 0.0f;
-        if ((int64_t)i % cols == cols / 3) g[i] = w[i] = 0.0f;
-    }
-    w[n - 1] = 3.0f; /* the largest of all, in the last tile */
-    memcpy(old, w, n * sizeof *w);
-    largo_hyper h;
-    assert_ok(largo_hyper_init(&h, LARGO_MERIT));
-    h.beta1 = h.beta2 = 0.0;
-    h.weight_decay = 0.125;
-    h.eps = 0x1p-12;
-    h.lr = lr;
-    h.clip_threshold = 0.75;
-    largo_param p = {0};
-    p.value = (largo_tensor){w, LARGO_F32, 2, {rows, cols}};
-    p.grad = (largo_tensor){g, LARGO_F32, 2, {rows, cols}};
-    p.state[0] = m;
-    p.state[1] = v;
-    largo_ctx *ctx = test_ctx(threads);
-    assert_ok(largo_step(ctx, &h, 1, 1, &p));
-    for (size_t i = 0; i < n; i++)
-        u[i] = (float)((double)g[i] / (fabs((double)g[i]) + 0x1p-12) + 0.125 * (double)old[i]);
-    const double all = largest(old, (int64_t)n, 1) / largest(u, (int64_t)n, 1);
-    double *r = malloc((size_t)rows * sizeof *r);
-    for (int64_t i = 0; i < rows; i++) {
-        const double a = largest(old + i * cols, cols, 1), b = largest(u + i * cols, cols, 1);
-        r[i] = a == 0.0 || b == 0.0 ? -1.0 : a / b;
-    }
+    const double a = largest(w, n, stride), b = largest(u, n, stride);
+    return a == 0.0 || b == 0.0 ? -1.0 : a / b;
+}
+
+/* w after a step from `old` in direction u. */
+static void check_seam(const int64_t shape[2], const float *old, const float *u, const float *w)
+{
+    const int64_t rows = shape[ROWS], cols = shape[COLS];
+    const double all = ratio(old, u, rows * cols, 1);
+    double *row = malloc((size_t)rows * sizeof *row);
+    assert_non_null(row);
+    for (int64_t i = 0; i < rows; i++) row[i] = ratio(old + i * cols, u + i * cols, cols, 1);
     for (int64_t j = 0; j < cols; j++) {
-        const double a = largest(old + j, rows, cols), b = largest(u + j, rows, cols);
-        const double c = a == 0.0 || b == 0.0 ? -1.0 : a / b;
+        const double col = ratio(old + j, u + j, rows, cols);
         for (int64_t i = 0; i < rows; i++) {
-            const size_t at = (size_t)(i * cols + j);
-            const double s = c < 0.0 || r[i] < 0.0 ? 1.0 : fmax(fmax(r[i], c), all);
-            const double d = fmin(fmax(s * (double)u[at], -0.75), 0.75);
-            const double want = (double)old[at] - lr * d;
-            if (fabs((double)w[at] - want) > 1e-6 * lr + 0x1p-23 * fabs(want))
+            const int64_t at = i * cols + j;
+            const double s = col < 0.0 || row[i] < 0.0 ? 1.0 : fmax(fmax(row[i], col), all);
+            const double d = fmin(fmax(s * (double)u[at], -CLIP), CLIP);
+            const double want = (double)old[at] - LR * d;
+            if (fabs((double)w[at] - want) > 1e-6 * LR + 0x1p-23 * fabs(want))
                 fail_msg("%lld x %lld, [%lld, %lld]: %g, want %g", (long long)rows, (long long)cols,
                          (long long)i, (long long)j, (double)w[at], want);
         }
     }
+    free(row);
+}
+
+/* One step from m = v = 0 with betas 0: u = g / (|g| + eps) + weight_decay w. */
+static void seam(const int64_t shape[2], int threads)
+{
+    const int64_t rows = shape[ROWS], cols = shape[COLS];
+    const size_t n = (size_t)(rows * cols);
+    float *w = test_floats(n), *g = test_floats(n), *u = test_floats(n), *old = test_floats(n);
+    float *m = test_floats(n), *v = test_floats(n);
+    test_fill(w, n, 1, -1, 3);
+    test_fill(g, n, 2, -11, 3);
+    for (int64_t i = 0; i < rows * cols; i++) {
+        if (i / cols == rows / 2) w[i] = 0.0f;
+        if (i % cols == cols / 3) g[i] = w[i] = 0.0f;
+    }
+    w[n - 1] = 3.0f; /* the largest of all, in the last tile */
+    memcpy(old, w, n * sizeof *w);
+    for (size_t i = 0; i < n; i++)
+        u[i] = (float)((double)g[i] / (fabs((double)g[i]) + EPS) + DECAY * (double)old[i]);
+    largo_hyper h;
+    assert_ok(largo_hyper_init(&h, LARGO_MERIT));
+    h.beta1 = h.beta2 = 0.0;
+    h.weight_decay = DECAY;
+    h.eps = EPS;
+    h.lr = LR;
+    h.clip_threshold = CLIP;
+    largo_param p = largo_param_f32(w, g, rows, cols);
+    p.state[0] = m;
+    p.state[1] = v;
+    largo_ctx *ctx = test_ctx(threads);
+    assert_ok(largo_step(ctx, &h, 1, 1, &p));
+    check_seam(shape, old, u, w);
     largo_ctx_destroy(ctx);
-    free(r), free(w), free(g), free(u), free(old), free(m), free(v);
+    free(w), free(g), free(u), free(old), free(m), free(v);
 }
 
 static void seams(void **state)
@@ -120,7 +109,7 @@ static void seams(void **state)
     static const int64_t shape[][2] = {{257, 4097}, {513, 130}, {33, 4096}, {32, 4097},
                                        {1, 70000},  {70000, 1}, {256, 128}, {7, 5}};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-        for (int threads = 1; threads <= 3; threads++) seam(shape[i][0], shape[i][1], threads, 0.5);
+        for (int threads = 1; threads <= 3; threads++) seam(shape[i], threads);
 }
 
 /* NaN is larger than any number: a NaN weight spoils the tensor, as in the authors' code. */

@@ -394,3 +394,45 @@ int golden_check_policies(largo_ctx *ctx, const char *optimizer, largo_algo algo
     cJSON_Delete(file);
     return n;
 }
+
+int golden_is_nd(const cJSON *test)
+{
+    const cJSON *tensor;
+    cJSON_ArrayForEach(tensor, golden_get(test, "tensors"))
+    {
+        if (cJSON_GetArraySize(golden_get(tensor, "shape")) > 2) return 1;
+    }
+    return 0;
+}
+
+void golden_check_file(const golden_file *file)
+{
+    largo_ctx *ctx = test_ctx(2);
+    cJSON *json = golden_load(file->name);
+    const cJSON *test;
+    int ok = 0, rejected = 0, skipped = 0;
+    cJSON_ArrayForEach(test, golden_get(json, "cases"))
+    {
+        const char *why = file->why_not ? file->why_not(test) : NULL;
+        if (why) {
+            print_message("skipped, %s: %s\n", why, golden_get(test, "name")->valuestring);
+            skipped++;
+            continue;
+        }
+        if (strcmp(golden_get(test, "fp32")->valuestring, "ok") != 0) {
+            golden_check_rejected(ctx, test, file->algo);
+            rejected++;
+            continue;
+        }
+        golden_check_case(ctx, GOLDEN_STEP, test, file->algo, file->n_states, file->states);
+        golden_check_case(ctx, GOLDEN_OBJECT, test, file->algo, file->n_states, file->states);
+        if (file->more) file->more(ctx, test);
+        ok++;
+    }
+    print_message("%s: %d cases, %d refused, %d skipped\n", file->name, ok, rejected, skipped);
+    assert_int_equal(ok, file->ok);
+    assert_int_equal(rejected, file->rejected);
+    assert_int_equal(skipped, file->skipped);
+    cJSON_Delete(json);
+    largo_ctx_destroy(ctx);
+}

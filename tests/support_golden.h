@@ -76,6 +76,21 @@ void golden_check_case(largo_ctx *ctx, golden_entry entry, const cJSON *test, la
  */
 void golden_check_rejected(largo_ctx *ctx, const cJSON *test, largo_algo algo);
 
+/* Has a tensor of a case more than two dimensions? */
+int golden_is_nd(const cJSON *test);
+
+/* Every case of a file, through both entries: "ok" compared, "reject" refused. */
+typedef struct golden_file {
+    const char *name;
+    largo_algo algo;
+    size_t n_states;
+    const golden_state *states;
+    const char *(*why_not)(const cJSON *test);       /* why not this case, told; NULL: run it */
+    void (*more)(largo_ctx *ctx, const cJSON *test); /* after each "ok" case */
+    int ok, rejected, skipped;                       /* how many there must be */
+} golden_file;
+void golden_check_file(const golden_file *file);
+
 /* golden/policy.json for one optimizer, through both entries; returns how many cases there were. */
 int golden_check_policies(largo_ctx *ctx, const char *optimizer, largo_algo algo);
 
