@@ -37,7 +37,7 @@ static double largest(const float *x, int64_t n, int64_t stride)
 }
 
 enum { ROWS = 0, COLS = 1 };
-static const double LR = 0.5, CLIP = 0.75, DECAY = 0.125, EPS = 0x1p-12;
+static const double LR = 0.5, CLIP = 0.25, DECAY = 0.125, EPS = 0x1p-12;
 
 /* max|w| / max|u| of a line; -1 where one of them is zero. */
 static double ratio(const float *w, const float *u, int64_t n, int64_t stride)
@@ -76,13 +76,14 @@ static void seam(const int64_t shape[2], int threads)
     const size_t n = (size_t)(rows * cols);
     float *w = test_floats(n), *g = test_floats(n), *u = test_floats(n), *old = test_floats(n);
     float *m = test_floats(n), *v = test_floats(n);
-    test_fill(w, n, 1, -1, 3);
+    test_fill(w, n, 1, -4, 3);
     test_fill(g, n, 2, -11, 3);
     for (int64_t i = 0; i < rows * cols; i++) {
+        if (i / cols % 3 == 1 || i % cols % 4 == 1) g[i] *= 0x1p-8f; /* lines whose ratio decides */
         if (i / cols == rows / 2) w[i] = 0.0f;
         if (i % cols == cols / 3) g[i] = w[i] = 0.0f;
     }
-    w[n - 1] = 3.0f; /* the largest of all, in the last tile */
+    w[n - 1] = 0.375f; /* the largest of all, in the last tile */
     memcpy(old, w, n * sizeof *w);
     for (size_t i = 0; i < n; i++)
         u[i] = (float)((double)g[i] / (fabs((double)g[i]) + EPS) + DECAY * (double)old[i]);
@@ -93,7 +94,9 @@ static void seam(const int64_t shape[2], int threads)
     h.eps = EPS;
     h.lr = LR;
     h.clip_threshold = CLIP;
-    largo_param p = largo_param_f32(w, g, rows, cols);
+    largo_param p = {0};
+    p.value = (largo_tensor){w, LARGO_F32, 2, {rows, cols}};
+    p.grad = (largo_tensor){g, LARGO_F32, 2, {rows, cols}};
     p.state[0] = m;
     p.state[1] = v;
     largo_ctx *ctx = test_ctx(threads);
