@@ -261,7 +261,9 @@ if [ -c /dev/full ]; then
     [ $code -eq 1 ] || fail "exit code $code with a full stdout"
 fi
 
-timeout --preserve-status -s INT 2 "$program" -t 1 -d "$small" -b 1 -e 1000 >"$work/out" 2>"$work/err"
+# In the foreground, timeout signals the program alone: otherwise it signals its whole group as well,
+# and the second signal, which ends the program at once, may come before the first is seen to.
+timeout --foreground --preserve-status -s INT 2 "$program" -t 1 -d "$small" -b 1 -e 1000 >"$work/out" 2>"$work/err"
 code=$?
 [ $code -eq 130 ] || fail "exit code $code after SIGINT"
 said "interrupted after"
