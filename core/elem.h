@@ -32,18 +32,24 @@ typedef struct largo__k {
     float inv_bias1;       /* 1 / (1 - beta1^t), or 1 */
     float rsqrt_bias2;     /* 1 / sqrt(1 - beta2^t), or 1 */
     float eps, weight_decay;
-    float keep;        /* 1 - lr weight_decay */
-    float momentum;    /* SGD */
-    float momentum_in; /* SGD: 1 - dampening, 1 at the first step */
-    float clip;        /* clip_threshold */
-    float seg[2];      /* what finish hooks made of the statistics of this segment or matrix */
+    float keep;                /* 1 - lr weight_decay */
+    float momentum;            /* SGD */
+    float momentum_in;         /* SGD: 1 - dampening, 1 at the first step */
+    float clip;                /* clip_threshold */
+    int nesterov;              /* LARS */
+    float lr_in[2], lr_out[2]; /* LARS: factors of the velocity where the ratio is 1 */
+    float seg[4]; /* what finish hooks made of the statistics of this segment or matrix */
     double grad_scale;
 } largo__k;
 
 /* The same in double, for finish hooks. */
 typedef struct largo__d {
     double lr, beta2, beta3, eps, eps2, clip_threshold;
+    double weight_decay, trust_coefficient; /* the latter 1 where it is not used */
     double weight_norm_min, weight_norm_max, trust_ratio_min, trust_ratio_max;
+    double lr_in, lr_out; /* LARS: lr as a factor into the velocity, and out of it */
+    int ratio_out;        /* LARS: the ratio is a factor out of the velocity */
+    int larc;
 } largo__d;
 
 /* Streams that a pass reads and writes. */
@@ -97,15 +103,16 @@ LARGO_FN float elem_kept(const largo__elem *x, const largo__k *k)
 
 /* The zero rule and the bounds of every trust ratio, in one place:
  *
- *   ratio = 1                                                          if weight = 0 or update = 0
- *         = clamp(clamp(weight, norm_min, norm_max) / update, ratio_min, ratio_max)   otherwise
+ *   ratio = 1                                                        if weight = 0 or update = 0
+ *         = clamp(coefficient clamp(weight, norm_min, norm_max) / (update + extra),
+ *                 ratio_min, ratio_max)                              otherwise
  */
-LARGO_FN double largo__trust_ratio(double weight, double update, const largo__d *d)
+LARGO_FN double largo__trust_ratio(double weight, double update, double extra, const largo__d *d)
 {
     if (weight == 0.0 || update == 0.0) return 1.0;
     double w = weight < d->weight_norm_min ? d->weight_norm_min : weight;
     w = w > d->weight_norm_max ? d->weight_norm_max : w;
-    double r = w / update;
+    double r = d->trust_coefficient * w / (update + extra);
     r = r < d->trust_ratio_min ? d->trust_ratio_min : r;
     return r > d->trust_ratio_max ? d->trust_ratio_max : r;
 }
@@ -114,6 +121,18 @@ LARGO_FN double largo__trust_ratio(double weight, double update, const largo__d 
 LARGO_FN float largo__saturated(double x)
 {
     return x > 0x1.fffffep127 ? 0x1.fffffep127f : (float)x;
+}
+
+/* A factor of a step as two floats: their product is the factor, the second is 1 or a power of two
+ * where the factor would leave the range of float. Multiplying by it first is exact. A factor past
+ * 2^254 stays at what float holds. */
+LARGO_FN void largo__split(double factor, float pair[2])
+{
+    double wide = 1.0;
+    if (factor > 0x1p64) wide = factor > 0x1p128 ? 0x1p126 : 0x1p64;
+    if (factor < 0x1p-64) wide = factor < 0x1p-128 ? 0x1p-126 : 0x1p-64;
+    pair[0] = largo__saturated(factor / wide);
+    pair[1] = (float)wide;
 }
 
 #endif

@@ -13,9 +13,9 @@ enum { LARGO__MAX_PASSES = 4, LARGO__MAX_TERMS = 2, LARGO__MAX_STATE = 5 };
 
 /* A finished line: one row or one column, with the sums or maxima of its terms. Returns its factor. */
 typedef float largo__line_fn(const double stat[2], double count, const largo__d *d, float *state);
-typedef void largo__matrix_fn(double mean, float seg[2]);
-/* With the sums of the segment's terms, or their maxima. */
-typedef void largo__segment_fn(const double stat[2], double count, const largo__d *d, float seg[2]);
+typedef void largo__matrix_fn(double mean, float *seg);
+/* With the sums of the segment's terms, or their maxima. Returns the ratio that they give. */
+typedef double largo__segment_fn(const double stat[2], double count, const largo__d *d, float *seg);
 
 /* One PASS row with its FINISH row. */
 typedef struct largo__pass {

@@ -183,6 +183,7 @@ largo_status largo_capabilities(size_t capacity, largo_capability list[], size_t
 typedef enum largo_algo {
     LARGO_SGD = 1,   /* as torch.optim.SGD: momentum, dampening, Nesterov */
     LARGO_ADAMW = 2, /* Loshchilov & Hutter, ICLR 2019 */
+    LARGO_LARS = 3,  /* You, Gitman & Ginsburg, 2017 */
     LARGO_LAMB = 4,  /* You et al., ICLR 2020 */
 #ifdef LARGO_EXPERIMENTAL
     LARGO_CAME = 5, /* Luo et al., ACL 2023. Right to the vectors, not yet tuned; may change */
@@ -192,15 +193,30 @@ typedef enum largo_algo {
 
 typedef enum largo_switch { LARGO_UNSET = 0, LARGO_OFF = 1, LARGO_ON = 2 } largo_switch;
 
-/* When LAMB scales a tensor's step by its trust ratio. */
+/* When LAMB and LARS scale a tensor's step by its trust ratio. */
 typedef enum largo_adapt {
     LARGO_ADAPT_ALWAYS = 1,     /* the paper; NVLAMB */
     LARGO_ADAPT_IF_DECAYED = 2, /* only where weight decay acts; apex, timm */
     LARGO_ADAPT_NEVER = 3
 } largo_adapt;
 
+/* LARS: what the trust ratio divides trust_coefficient |w| by. */
+typedef enum largo_denominator {
+    LARGO_DENOMINATOR_PAPER = 1,   /* |g| + weight_decay |w| + eps; the paper, timm */
+    LARGO_DENOMINATOR_DECAYED = 2, /* |g + weight_decay w| + eps; optax, SimCLR */
+    LARGO_DENOMINATOR_UPDATE = 3   /* |the update| + eps, with velocity GRAD; SimCLR without
+                                      classic_momentum */
+} largo_denominator;
+
+/* LARS: what is added to momentum_buffer; what is not in it multiplies the update. */
+typedef enum largo_velocity {
+    LARGO_VELOCITY_LR_RATIO = 1, /* lr ratio d: a later lr leaves old velocity as it is; optax */
+    LARGO_VELOCITY_RATIO = 2,    /* ratio d; timm */
+    LARGO_VELOCITY_GRAD = 3      /* d = g + weight_decay w, as SGD */
+} largo_velocity;
+
 /* What a step does about a gradient that is inf or NaN or, for the algorithms that keep its square
- * (all but SGD), reaches a magnitude of 2^64 after grad_scale and clip. */
+ * (all but SGD and LARS), reaches a magnitude of 2^64 after grad_scale and clip. */
 typedef enum largo_non_finite {
     LARGO_NON_FINITE_SKIP = 1,     /* nothing is written, no step is counted; LARGO_SKIPPED */
     LARGO_NON_FINITE_ERROR = 2,    /* the same; LARGO_ERR_NON_FINITE */
@@ -223,25 +239,34 @@ typedef struct largo_hyper {
     largo_non_finite non_finite;  /* default SKIP */
     largo_switch maximize;        /* default OFF; ON: the gradient's sign is turned */
     largo_switch bias_correction; /* AdamW, LAMB: default ON */
-    largo_switch nesterov;        /* SGD: default OFF; needs momentum > 0 and dampening 0 */
+    largo_switch nesterov;        /* SGD, LARS: default OFF; needs momentum > 0, dampening 0 */
     largo_switch grad_averaging;  /* LAMB: default ON; OFF: exp_avg += g, not (1 - beta1) g */
     largo_switch l2;              /* LAMB: default OFF; ON: decay is added to the gradient */
-    largo_adapt adapt;            /* LAMB: default ALWAYS */
+    largo_adapt adapt;            /* LAMB, LARS: default ALWAYS */
+    largo_switch larc;            /* LARS: default OFF; ON: the ratio becomes min(ratio / lr, 1), so
+                                     that lr bounds the step */
+    largo_denominator denominator; /* LARS: default PAPER */
+    largo_velocity velocity;       /* LARS: default LR_RATIO */
+    uint32_t reserved;             /* 0 */
 
     double lr;             /* >= 0, finite */
     double beta1;          /* [0, 1) */
     double beta2;          /* [0, 1) */
     double beta3;          /* [0, 1)  CAME */
-    double momentum;       /* [0, 1)  SGD: default 0 */
+    double momentum;       /* [0, 1)  SGD: default 0; LARS: 0.9 */
     double dampening;      /* [0, 1]  SGD; acts from the second step on */
-    double eps;            /* >= 2^-126, finite */
+    double eps;            /* >= 2^-126, finite; LARS: 0 too, its default */
     double eps2;           /* >= 2^-126, finite  CAME */
-    double weight_decay;   /* >= 0, finite; decoupled. SGD and LAMB with l2 add it to the gradient */
-    double clip_threshold; /* >= 2^-126  CAME: bound on the RMS of the update */
+    double weight_decay;   /* >= 0, finite; decoupled. SGD, LARS and LAMB with l2 add it to the
+                              gradient */
+    double trust_coefficient; /* >= 2^-126, finite  LARS: default 0.001 */
+    double clip_threshold;    /* >= 2^-126  CAME: bound on the RMS of the update. Bounds on elements:
+                                 LARS: of g + weight_decay w, default infinity; MERIT: of the
+                                 scaled update */
 
-    double weight_norm_min; /* LAMB: the weight norm is clamped to [min, max] in the ratio; */
+    double weight_norm_min; /* LAMB, LARS: the weight norm is clamped to [min, max] in the ratio; */
     double weight_norm_max; /*   0 <= min <= max; defaults 0 and infinity */
-    double trust_ratio_min; /* LAMB: the ratio is clamped to [min, max]; */
+    double trust_ratio_min; /* LAMB, LARS: the ratio is clamped to [min, max]; */
     double trust_ratio_max; /*   0 <= min <= 1 <= max; defaults 0 and infinity */
 
     double grad_scale;    /* >= 2^-126, finite: gradients are multiplied by it first, as by
@@ -257,9 +282,18 @@ typedef struct largo_hyper {
 #define largo_hyper_init(hyper, algo) largo_hyper_init_sized((hyper), sizeof *(hyper), (algo))
 largo_status largo_hyper_init_sized(largo_hyper *hyper, size_t struct_size, largo_algo algo);
 
-/* Fill *hyper (of sizeof(largo_hyper) bytes) with a named recipe: "apex_lamb" (apex FusedLAMB:
- * adapt if decayed, max_grad_norm 1) or "nvlamb" (the same with adapt always). Names that are not
- * known: LARGO_ERR_ARGUMENT, and *hyper is untouched. */
+/* Fill *hyper (of sizeof(largo_hyper) bytes) with a named recipe; set lr yourself:
+ *
+ *   apex_lamb           apex FusedLAMB: adapt if decayed, max_grad_norm 1
+ *   nvlamb              the same with adapt always (use_nvlamb)
+ *   cybertronai_lamb    no bias correction, weight norm at most 10, no decay
+ *   optax_lamb          no decay                         timm_lamb   as apex_lamb
+ *   optax_lars          denominator DECAYED              timm_lars   adapt if decayed, velocity RATIO,
+ *   simclr_lars         the same, weight decay 1e-6                  eps 1e-8, momentum 0
+ *   simclr_lars_update  denominator UPDATE, velocity     timm_larc   the same with larc (trust_clip)
+ *                       GRAD (no classic_momentum)
+ *
+ * Names that are not known: LARGO_ERR_ARGUMENT, and *hyper is untouched. */
 #define largo_hyper_preset(hyper, name) largo_hyper_preset_sized((hyper), sizeof *(hyper), (name))
 largo_status largo_hyper_preset_sized(largo_hyper *hyper, size_t struct_size, const char *name);
 

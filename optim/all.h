@@ -2,5 +2,6 @@
 #include "sgd.h"
 #include "adamw.h"
 #include "lamb.h"
+#include "lars.h"
 #include "came.h"
 #include "merit.h"

@@ -92,16 +92,18 @@ LARGO_FN float came2d_finish_line2(const double stat[2], double count, const lar
     return came_finish_line(stat[0], count, d->beta3, d->eps2, state);
 }
 
-LARGO_FN void came_finish_matrix(double mean, float seg[2])
+LARGO_FN void came_finish_matrix(double mean, float *seg)
 {
     seg[0] = (float)sqrt(mean);
 }
 
-LARGO_FN void came_finish_segment(const double sum[2], double count, const largo__d *d,
-                                  float seg[2])
+LARGO_FN double came_finish_segment(const double sum[2], double count, const largo__d *d,
+                                    float *seg)
 {
     const double rms = sqrt(sum[0] / count) / d->clip_threshold;
-    seg[1] = (float)(1.0 / (rms > 1.0 ? rms : 1.0));
+    const double ratio = 1.0 / (rms > 1.0 ? rms : 1.0);
+    seg[1] = (float)ratio;
+    return ratio;
 }
 
 #endif

@@ -35,11 +35,18 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
     k->momentum = (float)h->momentum;
     k->momentum_in = t == 1 ? 1.0f : (float)(1.0 - h->dampening);
     k->clip = (float)h->clip_threshold;
-    k->seg[0] = k->seg[1] = 0.0f;
+    k->nesterov = h->nesterov == LARGO_ON;
+    for (int i = 0; i < 4; i++) k->seg[i] = 0.0f;
     k->grad_scale = h->maximize == LARGO_ON ? -h->grad_scale : h->grad_scale;
 
     largo__d *d = &c->d;
     d->lr = h->lr;
+    d->lr_in = h->velocity == LARGO_VELOCITY_LR_RATIO ? h->lr : 1.0;
+    d->lr_out = h->velocity == LARGO_VELOCITY_LR_RATIO ? 1.0 : h->lr;
+    d->ratio_out = h->velocity == LARGO_VELOCITY_GRAD;
+    d->larc = h->larc == LARGO_ON;
+    d->weight_decay = decay;
+    d->trust_coefficient = isnan(h->trust_coefficient) ? 1.0 : h->trust_coefficient;
     d->beta2 = h->beta2;
     d->beta3 = h->beta3;
     d->eps = h->eps;
@@ -49,6 +56,8 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
     d->weight_norm_max = h->weight_norm_max;
     d->trust_ratio_min = h->trust_ratio_min;
     d->trust_ratio_max = h->trust_ratio_max;
+    largo__split(d->lr_in, k->lr_in);
+    largo__split(d->lr_out, k->lr_out);
 }
 
 void largo__group_scan_fill(const largo_hyper *h, largo__group_scan *scan)
@@ -57,6 +66,6 @@ void largo__group_scan_fill(const largo_hyper *h, largo__group_scan *scan)
     scan->grad_scale = h->grad_scale;
     scan->max_grad_norm = h->max_grad_norm;
     scan->clip = 1.0;
-    /* SGD keeps no square, so only what would round to inf is too large. */
-    scan->limit = h->algo == LARGO_SGD ? 0x1.ffffffp127 : 0x1p64;
+    /* SGD and LARS keep no square, so only what would round to inf is too large. */
+    scan->limit = h->algo == LARGO_SGD || h->algo == LARGO_LARS ? 0x1.ffffffp127 : 0x1p64;
 }

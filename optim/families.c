@@ -73,14 +73,33 @@ static const largo__family *sgd_family(const largo_hyper *hyper)
                                                         : LARGO__FAMILY_sgd_momentum];
 }
 
+static int is_decayed(const largo_hyper *hyper, uint32_t flags)
+{
+    return hyper->weight_decay != 0.0 && !(flags & LARGO_PARAM_NO_DECAY);
+}
+
+/* Has the parameter a trust ratio of its own? */
+static int adapts(const largo_hyper *hyper, uint32_t flags)
+{
+    if (flags & LARGO_PARAM_NO_TRUST || hyper->adapt == LARGO_ADAPT_NEVER) return 0;
+    return hyper->adapt == LARGO_ADAPT_ALWAYS || is_decayed(hyper, flags);
+}
+
+static const largo__family *lars_family(const largo_hyper *hyper, uint32_t flags)
+{
+    static const int by_denominator[2][4] = {
+        {LARGO__FAMILY_lars0_plain, LARGO__FAMILY_lars0, LARGO__FAMILY_lars0_decayed,
+         LARGO__FAMILY_lars0_update},
+        {LARGO__FAMILY_lars_plain, LARGO__FAMILY_lars, LARGO__FAMILY_lars_decayed,
+         LARGO__FAMILY_lars_update}};
+    const int denominator = adapts(hyper, flags) ? (int)hyper->denominator : 0;
+    return &largo__families[by_denominator[hyper->momentum != 0.0][denominator]];
+}
+
 static const largo__family *lamb_family(const largo_hyper *hyper, uint32_t flags)
 {
-    const int decayed = hyper->weight_decay != 0.0 && !(flags & LARGO_PARAM_NO_DECAY);
-    const int adapts =
-        !(flags & LARGO_PARAM_NO_TRUST) &&
-        (hyper->adapt == LARGO_ADAPT_ALWAYS || (hyper->adapt == LARGO_ADAPT_IF_DECAYED && decayed));
-    const int l2 = hyper->l2 == LARGO_ON && decayed;
-    if (!adapts)
+    const int l2 = hyper->l2 == LARGO_ON && is_decayed(hyper, flags);
+    if (!adapts(hyper, flags))
         return &largo__families[l2 ? LARGO__FAMILY_lamb_l2_plain : LARGO__FAMILY_lamb_plain];
     return &largo__families[l2 ? LARGO__FAMILY_lamb_l2 : LARGO__FAMILY_lamb];
 }
@@ -98,6 +117,8 @@ const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, 
     switch ((int)hyper->algo) {
     case LARGO_SGD:
         return sgd_family(hyper);
+    case LARGO_LARS:
+        return lars_family(hyper, flags);
     case LARGO_LAMB:
         return lamb_family(hyper, flags);
     case LARGO_CAME:

@@ -36,6 +36,7 @@ typedef struct use {
     largo_algo algo;
     int field;
     double value;
+    int or_zero; /* 0 is in range, whatever the field's is */
 } use;
 
 enum {
@@ -43,10 +44,38 @@ enum {
 #include "algos.def"
 };
 static const use uses[] = {
-#define USE(algo, field, value) {(largo_algo)ALGO_##algo, FIELD_##field, value},
+#define USE(algo, field, value) {(largo_algo)ALGO_##algo, FIELD_##field, value, 0},
+#define USE_OR_ZERO(algo, field, value) {(largo_algo)ALGO_##algo, FIELD_##field, value, 1},
 #include "algos.def"
 };
 enum { N_USES = sizeof uses / sizeof *uses };
+
+typedef struct preset {
+    const char *name;
+    largo_algo algo;
+} preset;
+static const preset presets[] = {
+#define PRESET(name, algo) {#name, (largo_algo)ALGO_##algo},
+#include "presets.def"
+};
+enum {
+#define PRESET(name, algo) PRESET_##name,
+#include "presets.def"
+    N_PRESETS
+};
+static const char preset_names[] = "one of"
+#define PRESET(name, algo) " " #name
+#include "presets.def"
+    ;
+
+typedef struct setting {
+    int preset, field;
+    double value;
+} setting;
+static const setting settings[] = {
+#define SET(preset, field, value) {PRESET_##preset, FIELD_##field, value},
+#include "presets.def"
+};
 
 const char *largo__algo_name(largo_algo algo)
 {
@@ -91,9 +120,16 @@ static const use *find_use(largo_algo algo, int f)
 }
 
 /* NaN, infinities and numbers outside fail alike. */
-static int in_range(const field *f, double value)
+static int in_range(const use *u, double value)
 {
-    return value >= f->low && value <= f->high;
+    const field *f = &fields[u->field];
+    return (value >= f->low && value <= f->high) || (u->or_zero && value == 0.0);
+}
+
+/* For messages: completes "must be ...". */
+static const char *or_zero(const use *u)
+{
+    return u->or_zero ? "0, or " : "";
 }
 
 static void set_defaults(largo_hyper *hyper, largo_algo algo)
@@ -126,13 +162,14 @@ largo_status largo_hyper_preset_sized(largo_hyper *hyper, size_t struct_size, co
 {
     if (!hyper) return largo__fail(LARGO_ERR_ARGUMENT, "hyper is NULL");
     if (!name) return largo__fail(LARGO_ERR_ARGUMENT, "name of the preset is NULL");
-    const int is_apex = strcmp(name, "apex_lamb") == 0;
-    if (!is_apex && strcmp(name, "nvlamb") != 0)
-        return largo__fail(LARGO_ERR_ARGUMENT,
-                           "preset \"%.40s\" is not known; it must be apex_lamb or nvlamb", name);
-    LARGO__TRY(largo_hyper_init_sized(hyper, struct_size, LARGO_LAMB));
-    hyper->max_grad_norm = 1.0;
-    hyper->adapt = is_apex ? LARGO_ADAPT_IF_DECAYED : LARGO_ADAPT_ALWAYS;
+    int p = 0;
+    while (p < N_PRESETS && strcmp(presets[p].name, name) != 0) p++;
+    if (p == N_PRESETS)
+        return largo__fail(LARGO_ERR_ARGUMENT, "preset \"%.40s\" is not known; it must be %s", name,
+                           preset_names);
+    LARGO__TRY(largo_hyper_init_sized(hyper, struct_size, presets[p].algo));
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (settings[i].preset == p) put(hyper, &fields[settings[i].field], settings[i].value);
     return LARGO_OK;
 }
 
@@ -144,7 +181,8 @@ largo_status largo_hyper_set(largo_hyper *hyper, const char *name, double value)
     for (int i = 0; i < N_FIELDS; i++) {
         const field *f = &fields[i];
         if (strcmp(f->name, name) != 0) continue;
-        if (!find_use(hyper->algo, i)) {
+        const use *u = find_use(hyper->algo, i);
+        if (!u) {
             const char *algo = largo__algo_name(hyper->algo);
             return largo__fail(LARGO_ERR_ARGUMENT, "%s is not used by %s; it must stay unset", name,
                                algo ? algo : "this algorithm");
@@ -152,29 +190,36 @@ largo_status largo_hyper_set(largo_hyper *hyper, const char *name, double value)
         const int is_switch = f->is_choice && f->high == LARGO_ON;
         const double number = is_switch && (value == 0.0 || value == 1.0) ? value + 1.0 : value;
         const int fractional = f->is_choice && value != floor(value);
-        if (!in_range(f, number) || fractional || (is_switch && value != 0.0 && value != 1.0))
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s is %.9g; it must be %s", name, value,
-                               is_switch ? "0 or 1" : f->range);
+        if (!in_range(u, number) || fractional || (is_switch && value != 0.0 && value != 1.0))
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s is %.9g; it must be %s%s", name, value,
+                               or_zero(u), is_switch ? "0 or 1" : f->range);
         put(hyper, f, number);
         return LARGO_OK;
     }
     return largo__fail(LARGO_ERR_ARGUMENT, "\"%.40s\" is not a field of largo_hyper", name);
 }
 
-/* Fields that agree one by one may still not fit together. */
+/* Fields that agree one by one may still not fit together. Those that are not used are NaN, and must
+ * not be compared: that would leave a mark in the caller's floating-point flags. */
 static largo_status check_pairs(const largo_hyper *h, const char *name)
 {
-    if (h->nesterov == LARGO_ON && !(h->momentum > 0.0 && h->dampening == 0.0))
+    if (h->nesterov == LARGO_ON &&
+        !(h->momentum > 0.0 && (isnan(h->dampening) || h->dampening == 0.0)))
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%s.nesterov is ON with momentum %.9g and dampening %.9g; it needs "
                            "momentum > 0 and dampening 0",
                            name, h->momentum, h->dampening);
+    if (h->denominator == LARGO_DENOMINATOR_UPDATE && h->velocity != LARGO_VELOCITY_GRAD)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%s.denominator is UPDATE with velocity %d; the ratio of an update "
+                           "cannot be part of it: velocity must be GRAD (3)",
+                           name, (int)h->velocity);
     if (h->lr * h->weight_decay > FINITE)
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%s.lr is %.9g and weight_decay %.9g; their product must be finite as a "
                            "float",
                            name, h->lr, h->weight_decay);
-    if (h->algo == LARGO_LAMB && h->weight_norm_min > h->weight_norm_max)
+    if (find_use(h->algo, FIELD_weight_norm_min) && h->weight_norm_min > h->weight_norm_max)
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%s.weight_norm_max is %.9g; it must be >= weight_norm_min, %.9g", name,
                            h->weight_norm_max, h->weight_norm_min);
@@ -195,17 +240,21 @@ largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo
     for (int i = 0; i < N_FIELDS; i++) {
         const field *f = &fields[i];
         const double value = get(&h, f);
-        if (!find_use(h.algo, i)) {
+        const use *u = find_use(h.algo, i);
+        if (!u) {
             if (f->is_choice ? value != 0.0 : !isnan(value))
                 return largo__fail(LARGO_ERR_ARGUMENT,
                                    "%s.%s is %.9g, but %s does not use it; it must stay as "
                                    "largo_hyper_init leaves it",
                                    name, f->name, value, algo);
-        } else if (!in_range(f, value)) {
-            return largo__fail(LARGO_ERR_ARGUMENT, "%s.%s is %.9g; it must be %s", name, f->name,
-                               value, f->range);
+        } else if (!in_range(u, value)) {
+            return largo__fail(LARGO_ERR_ARGUMENT, "%s.%s is %.9g; it must be %s%s", name, f->name,
+                               value, or_zero(u), f->range);
         }
     }
+    if (h.reserved)
+        return largo__fail(LARGO_ERR_ARGUMENT, "%s.reserved is %u; it must be 0", name,
+                           (unsigned)h.reserved);
     LARGO__TRY(check_pairs(&h, name));
     *hyper = h;
     return LARGO_OK;

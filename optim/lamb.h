@@ -44,8 +44,7 @@ LARGO_FN void lamb_l2_kept_update0(largo__elem *x, const largo__k *k)
     x->u = adamw_direction(x, k);
 }
 
-/* seg[0] seg[1] = lr ratio; seg[1] is 1, or a power of two where the product would leave the range of
- * float. Multiplying u by it first is exact. */
+/* seg[0] seg[1] = lr ratio, split. */
 LARGO_FN float lamb_stepped(float p, float u, const largo__k *k)
 {
     return fmaf(-k->seg[0], u * k->seg[1], p);
@@ -78,19 +77,14 @@ LARGO_FN void lamb_l2_plain_update0(largo__elem *x, const largo__k *k)
     x->p = fmaf(-k->lr, adamw_direction(x, k), x->p);
 }
 
-/* sum[0] = |p|^2, sum[1] = |u|^2. A step past 2^254 stays at what float holds: inf times a zero of u
- * would be NaN. */
-LARGO_FN void lamb_finish_segment(const double sum[2], double count, const largo__d *d,
-                                  float seg[2])
+/* sum[0] = |p|^2, sum[1] = |u|^2. */
+LARGO_FN double lamb_finish_segment(const double sum[2], double count, const largo__d *d,
+                                    float *seg)
 {
     (void)count;
-    const double step = d->lr * largo__trust_ratio(sqrt(sum[0]), sqrt(sum[1]), d);
-    double wide = 1.0;
-    if (step > 0x1p64) wide = step > 0x1p128 ? 0x1p126 : 0x1p64;
-    if (step < 0x1p-64) wide = step < 0x1p-128 ? 0x1p-126 : 0x1p-64;
-    const double rest = step / wide;
-    seg[0] = largo__saturated(rest);
-    seg[1] = (float)wide;
+    const double ratio = largo__trust_ratio(sqrt(sum[0]), sqrt(sum[1]), 0.0, d);
+    largo__split(d->lr * ratio, seg);
+    return ratio;
 }
 
 #endif

@@ -56,12 +56,13 @@ LARGO_FN float merit2d_finish_line0(const double stat[2], double count, const la
     return merit_ratio(stat, -1.0f);
 }
 
-LARGO_FN void merit_finish_segment(const double stat[2], double count, const largo__d *d,
-                                   float seg[2])
+LARGO_FN double merit_finish_segment(const double stat[2], double count, const largo__d *d,
+                                     float *seg)
 {
     (void)count;
     (void)d;
     seg[0] = merit_ratio(stat, 1.0f);
+    return (double)seg[0];
 }
 
 #endif

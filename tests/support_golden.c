@@ -48,10 +48,11 @@ double golden_number(const cJSON *object, const char *key)
 static const char *field_of(const char *key)
 {
     static const char *const names[][2] = {
-        {"wd", "weight_decay"},         {"eps1", "eps"},
-        {"clip", "clip_threshold"},     {"phi_lo", "weight_norm_min"},
-        {"phi_hi", "weight_norm_max"},  {"trust_lo", "trust_ratio_min"},
-        {"trust_hi", "trust_ratio_max"}};
+        {"wd", "weight_decay"},          {"eps1", "eps"},
+        {"clip", "clip_threshold"},      {"phi_lo", "weight_norm_min"},
+        {"phi_hi", "weight_norm_max"},   {"trust_lo", "trust_ratio_min"},
+        {"trust_hi", "trust_ratio_max"}, {"coef", "trust_coefficient"},
+        {"g_clamp", "clip_threshold"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(key, names[i][0]) == 0) return names[i][1];
     return key;
@@ -65,6 +66,35 @@ static largo_adapt adapt_of(const char *text)
     return LARGO_ADAPT_NEVER;
 }
 
+static largo_denominator denominator_of(const char *text)
+{
+    if (strcmp(text, "paper") == 0) return LARGO_DENOMINATOR_PAPER;
+    if (strcmp(text, "decayed") == 0) return LARGO_DENOMINATOR_DECAYED;
+    assert_string_equal(text, "update");
+    return LARGO_DENOMINATOR_UPDATE;
+}
+
+/* The file says what is in the momentum; for denominator "update" it says nothing. */
+static void set_lars(largo_hyper *hyper, const cJSON *hp)
+{
+    hyper->denominator = denominator_of(golden_get(hp, "denom")->valuestring);
+    const int has_lr = cJSON_IsTrue(golden_get(hp, "lr_in_momentum"));
+    const int has_ratio = cJSON_IsTrue(golden_get(hp, "ratio_in_momentum"));
+    hyper->velocity = has_lr      ? LARGO_VELOCITY_LR_RATIO
+                      : has_ratio ? LARGO_VELOCITY_RATIO
+                                  : LARGO_VELOCITY_GRAD;
+    if (hyper->denominator == LARGO_DENOMINATOR_UPDATE) hyper->velocity = LARGO_VELOCITY_GRAD;
+}
+
+/* Is this member of hp the business of somebody else? */
+static int is_special(const char *key)
+{
+    static const char *const keys[] = {"nd", "denom", "lr_in_momentum", "ratio_in_momentum"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return 1;
+    return 0;
+}
+
 largo_hyper golden_hyper(const cJSON *hp, largo_algo algo)
 {
     largo_hyper hyper;
@@ -72,7 +102,7 @@ largo_hyper golden_hyper(const cJSON *hp, largo_algo algo)
     const cJSON *item;
     cJSON_ArrayForEach(item, hp)
     {
-        if (strcmp(item->string, "nd") == 0) continue; /* a choice of shapes: the test's business */
+        if (is_special(item->string)) continue;
         if (strcmp(item->string, "adapt") == 0) {
             hyper.adapt = adapt_of(item->valuestring);
             continue;
@@ -81,6 +111,7 @@ largo_hyper golden_hyper(const cJSON *hp, largo_algo algo)
         if (strcmp(item->string, "max_grad_norm") == 0 && value == 0.0) value = INFINITY;
         assert_ok(largo_hyper_set(&hyper, field_of(item->string), value));
     }
+    if (algo == LARGO_LARS) set_lars(&hyper, hp);
     return hyper;
 }
 
@@ -274,6 +305,7 @@ static void check_state(golden_run *run, size_t k, const cJSON *state, size_t n_
                         const golden_state states[])
 {
     const cJSON *want, *value;
+    if (run->hyper.momentum == 0.0) return; /* the file's v is then the update, which none keeps */
     cJSON_ArrayForEach(want, state)
     {
         const golden_state *s = find_state(want->string, n_states, states);
