@@ -4,7 +4,7 @@
 
 #include "plan.h"
 
-enum { LARGO__BACKEND_API = 1, LARGO__REASON = 160 };
+enum { LARGO__BACKEND_API = 2, LARGO__REASON = 160 };
 
 typedef struct largo__backend {
     uint32_t api_version; /* LARGO__BACKEND_API; another one is refused */
@@ -32,8 +32,11 @@ typedef struct largo__backend {
     largo_status (*plan)(largo_ctx *ctx, largo__plan *plan);
     void (*unplan)(largo_ctx *ctx, largo__plan *plan);
 
-    /* Carry it out with plan->constants. result->bad: nothing was written. */
-    largo_status (*step)(largo_ctx *ctx, largo__plan *plan, largo__result *result);
+    /* Carry it out with plan->constants, up to the next thing to reduce across ranks; *next says what,
+     * and n = 0 that the step is done. first: the first such round of a step; later ones find what
+     * *next pointed at reduced. result->bad: nothing was written. */
+    largo_status (*round)(largo_ctx *ctx, largo__plan *plan, int first, largo__result *result,
+                          largo_reduction *next);
 } largo__backend;
 
 /* In order of definition; backends that this build lacks have rows with a reason. */

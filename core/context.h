@@ -29,6 +29,12 @@ void largo__free(largo_ctx *ctx, void *memory, size_t bytes);
 void *largo__host_alloc(largo_ctx *ctx, size_t bytes);
 void largo__host_free(largo_ctx *ctx, void *memory, size_t bytes);
 
+/* Boundary i of `parts` equal parts of n, without overflow of n * i. */
+static inline int64_t largo__share(int64_t n, int64_t i, int64_t parts)
+{
+    return n / parts * i + n % parts * i / parts;
+}
+
 /* a * b + c with saturation: a size that cannot be allocated stays one. */
 static inline size_t largo__size(size_t a, size_t b, size_t c)
 {

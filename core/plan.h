@@ -38,6 +38,9 @@ typedef struct largo__family {
 } largo__family;
 
 int largo__passes(const largo__family *family); /* how many it has */
+
+/* The pass before `pass` that has a segment hook; a family has one at most. NULL: none. */
+const largo__pass *largo__segment_pass(const largo__family *family, int pass);
 int largo__slots(const largo__family *family);
 
 enum { LARGO__LIKE = 1, LARGO__ROWS_OF = 2, LARGO__COLS_OF = 3 };
@@ -47,15 +50,29 @@ typedef struct largo__unit {
     const largo__family *family;
     float *p, *g;
     float *state[LARGO__MAX_STATE];
-    int64_t n; /* elements */
+    int64_t n;     /* elements here */
+    int64_t lead;  /* elements of the segment before them, on other ranks */
+    int64_t count; /* elements of the segment on all ranks */
     int64_t matrices, rows,
         cols;           /* matrices * rows * cols = n where the family is_matrix; else 0 */
     uint32_t constants; /* index into plan.constants; set for each step */
     uint32_t group;
-    uint32_t grad_scratch; /* g may be overwritten */
-    uint32_t param;        /* counted over all groups */
-    int64_t first;         /* of this segment, in elements of the parameter */
+    uint32_t grad_scratch;     /* g may be overwritten */
+    uint32_t param;            /* counted over all groups */
+    uint32_t replicated;       /* all ranks have it */
+    size_t shared;             /* 1 + its place in plan.shared; 0: its statistics are its own */
+    int64_t first;             /* of this segment, in elements of the parameter */
+    largo_param_stats *report; /* where the caller wants its statistics; or NULL */
 } largo__unit;
+
+/* Statistics of a segment that several ranks hold parts of. Every rank has the same list of them,
+ * with a unit or without. */
+typedef struct largo__shared {
+    const largo__family *family;
+    int64_t count;
+    uint32_t constants; /* of a report */
+    largo_param_stats *report;
+} largo__shared;
 
 typedef struct largo__constants {
     largo__k k;
@@ -77,18 +94,26 @@ typedef struct largo__plan {
     largo__group_scan *group;
     largo__constants *constants; /* room for one per unit */
     size_t n_constants;
+    size_t n_shared;
+    largo__shared *shared;
     const largo__pass *scan; /* this step reads all gradients first, by this pass; NULL: not */
+    int joint;               /* what the scan finds is reduced across ranks */
     void *backend;           /* the backend's own schedule */
 } largo__plan;
 
+#define LARGO__NO_UNIT SIZE_MAX
+
 /* The outcome of one step, as the backend found it. */
 typedef struct largo__result {
-    int bad;   /* a gradient is not finite or too large, and a policy says stop */
-    int error; /* that policy is ERROR */
-    size_t bad_unit;
+    int bad;             /* a gradient is not finite or too large, and a policy says stop */
+    int error;           /* that policy is ERROR */
+    size_t bad_unit;     /* LARGO__NO_UNIT: on another rank */
     int64_t bad_element; /* in the unit */
+    int bad_factor;      /* it is a group's grad_factor that says stop; then the group */
+    size_t bad_group;
     float bad_value;
     double grad_norm;
+    int begun; /* pass 0 of tensors in parts was made */
 } largo__result;
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "detect.h"
+#include "stats.h"
 #include "work.h"
 #include "../core/backend.h"
 #include "../core/fpenv.h"
@@ -123,7 +124,7 @@ static int is_stopped(const largo__run *run, size_t phase)
 /* OpenMP may give fewer threads than asked for (nested, limited): then each takes several lists. */
 static void run_openmp(largo__run *run, size_t first)
 {
-    const size_t threads = run->layout->threads, phases = run->layout->phases;
+    const size_t threads = run->layout->threads, phases = run->end;
 #pragma omp parallel num_threads((int)threads)
     {
         const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
@@ -139,7 +140,7 @@ static void run_openmp(largo__run *run, size_t first)
 
 static void run_serial(largo__run *run, size_t first)
 {
-    for (size_t phase = first; phase < run->layout->phases; phase++) {
+    for (size_t phase = first; phase < run->end; phase++) {
         for (size_t t = 0; t < run->layout->threads; t++) list_with_fpenv(run, phase, t);
         if (is_stopped(run, phase)) break;
     }
@@ -159,30 +160,52 @@ static void phase_body(void *arg, size_t thread)
 /* The host's threads: they may run one after the other, so a phase is a call of its own. */
 static void run_host(const largo_ctx *ctx, largo__run *run, size_t first)
 {
-    for (size_t phase = first; phase < run->layout->phases; phase++) {
+    for (size_t phase = first; phase < run->end; phase++) {
         phase_call call = {run, phase};
         ctx->options.parallel(ctx->options.parallel_user, run->layout->threads, phase_body, &call);
         if (is_stopped(run, phase)) break;
     }
 }
 
-static largo_status step_cpu(largo_ctx *ctx, largo__plan *plan, largo__result *result)
+/* Phases [layout->phase, end). */
+static void run_phases(const largo_ctx *ctx, largo__run *run)
+{
+    const size_t first = run->layout->phase;
+    if (first >= run->end) return;
+    if (run->layout->threads == 1)
+        run_serial(run, first);
+    else if (ctx->options.parallel)
+        run_host(ctx, run, first);
+    else
+        run_openmp(run, first);
+}
+
+static largo_status round_cpu(largo_ctx *ctx, largo__plan *plan, int first, largo__result *result,
+                              largo_reduction *next)
 {
     const device *d = ctx->device;
-    const largo__layout *layout = plan->backend;
-    largo__run run = {plan, layout, d->kernels, result, 0};
-    memset(layout->accumulators, 0, layout->accumulator_bytes);
-    const size_t first = plan->scan ? 0 : layout->scan_phases;
-    if (layout->threads == 1)
-        run_serial(&run, first);
-    else if (ctx->options.parallel)
-        run_host(ctx, &run, first);
+    largo__layout *layout = plan->backend;
+    if (first) {
+        memset(layout->accumulators, 0, layout->accumulator_bytes);
+        layout->phase = plan->scan ? 0 : layout->scan_phases;
+        layout->stop = 0;
+    } else {
+        largo__stop_take(plan, layout, layout->stop++);
+    }
+    layout->stop = largo__next_stop(plan, layout->stop);
+    largo__run run = {plan, layout, d->kernels, result, largo__stop_phase(layout, layout->stop), 0};
+    run_phases(ctx, &run);
+    layout->phase = run.end;
+    if (result->bad) return LARGO_OK;
+    result->begun = plan->n_shared && run.end > layout->shared_phase;
+    if (layout->stop < LARGO__STOPS)
+        largo__stop_pack(plan, layout, layout->stop, next);
     else
-        run_openmp(&run, first);
+        largo__report_shared(plan, layout);
     return LARGO_OK;
 }
 
 const largo__backend largo__cpu = {
     LARGO__BACKEND_API, LARGO_BACKEND_CPU, "cpu", 1,        score,    largo__cpu_isa, open_cpu,
-    close_cpu,          alloc_cpu,         free,  zero_cpu, plan_cpu, unplan_cpu,     step_cpu,
+    close_cpu,          alloc_cpu,         free,  zero_cpu, plan_cpu, unplan_cpu,     round_cpu,
 };

@@ -16,24 +16,34 @@ typedef struct builder {
 
 /* ---- classes of units ---- */
 
+static int is_shared(const largo__unit *unit)
+{
+    return unit->shared != 0;
+}
+
 static int is_small(const largo__unit *unit)
 {
-    return unit->n <= LARGO__SMALL;
+    return !unit->shared && unit->n <= LARGO__SMALL;
+}
+
+static int is_large(const largo__unit *unit)
+{
+    return !unit->shared && unit->n > LARGO__SMALL;
 }
 
 static int is_stream(const largo__unit *unit)
 {
-    return !is_small(unit) && !unit->family->is_matrix && largo__passes(unit->family) == 1;
+    return is_large(unit) && !unit->family->is_matrix && largo__passes(unit->family) == 1;
 }
 
 static int is_wave(const largo__unit *unit)
 {
-    return !is_small(unit) && !unit->family->is_matrix && largo__passes(unit->family) > 1;
+    return is_large(unit) && !unit->family->is_matrix && largo__passes(unit->family) > 1;
 }
 
 static int is_matrix(const largo__unit *unit)
 {
-    return !is_small(unit) && unit->family->is_matrix;
+    return is_large(unit) && unit->family->is_matrix;
 }
 
 static int is_any(const largo__unit *unit)
@@ -85,19 +95,19 @@ static int most_passes(const builder *b, class_fn *is_class)
     return most;
 }
 
-/* Boundary t of `threads` equal parts of n, without overflow of n * t. */
-static int64_t boundary(int64_t n, size_t t, size_t threads)
+static int64_t thread_share(int64_t n, size_t t, size_t threads)
 {
-    const int64_t parts = (int64_t)threads, i = (int64_t)t;
-    return n / parts * i + n % parts * i / parts;
+    return largo__share(n, (int64_t)t, (int64_t)threads);
 }
 
-/* Place x in a unit that begins at `start`, cut to a multiple of `grain`. */
-static int64_t cut(int64_t x, int64_t start, int64_t n, int64_t grain)
+/* Place x in a unit that begins at `start`, cut where a chunk of its segment begins. */
+static int64_t cut(int64_t x, int64_t start, const largo__unit *unit)
 {
-    const int64_t at = x - start;
+    const int64_t at = x - start, skew = unit->lead % LARGO__CHUNK;
     if (at <= 0) return 0;
-    return at >= n ? n : at / grain * grain;
+    if (at >= unit->n) return unit->n;
+    const int64_t low = (at + skew) / LARGO__CHUNK * LARGO__CHUNK - skew;
+    return low < 0 ? 0 : low;
 }
 
 /* Later passes take what the first one touched last before the rest: it is still in the cache. */
@@ -116,19 +126,15 @@ static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *i
                        largo__item_kind kind, int pass, int kept)
 {
     const int64_t total = elements(b, from, to, is_class);
-    const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
+    const int64_t low = thread_share(total, t, b->threads),
+                  high = thread_share(total, t + 1, b->threads);
     int64_t start = 0;
     size_t used = 0;
     const size_t first = b->items;
     for (size_t u = from; u < to && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_class(unit)) continue;
-        largo__item item = {kind,
-                            pass,
-                            u,
-                            cut(low, start, unit->n, LARGO__CHUNK),
-                            cut(high, start, unit->n, LARGO__CHUNK),
-                            NULL};
+        largo__item item = {kind, pass, u, cut(low, start, unit), cut(high, start, unit), NULL};
         start += unit->n;
         if (item.begin == item.end) continue;
         if (kept && !unit->grad_scratch) {
@@ -148,7 +154,8 @@ static void emit_whole(builder *b, size_t t)
     int64_t total = 0, start = 0;
     for (size_t u = 0; u < b->plan->units; u++)
         if (is_small(&b->plan->unit[u])) total += b->plan->unit[u].n + OVERHEAD;
-    const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
+    const int64_t low = thread_share(total, t, b->threads),
+                  high = thread_share(total, t + 1, b->threads);
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_small(unit)) continue;
@@ -232,20 +239,34 @@ static void emit_waves(builder *b)
     }
 }
 
+/* ---- shared units ---- */
+
+static void emit_shared(builder *b, int pass)
+{
+    if (!b->plan->n_shared) return;
+    for (size_t t = 0; t < b->threads; t++) {
+        begin_list(b);
+        emit_spans(b, t, 0, b->plan->units, is_shared, LARGO__ITEM_SPAN, pass, 0);
+    }
+}
+
 /* ---- matrices ---- */
 
 /* Place x in a unit that begins at `start`, in super tiles, each an equal share of the unit. */
 static int64_t cut_tiles(int64_t x, int64_t start, const largo__unit *unit)
 {
     const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
-    const int64_t at = cut(x, start, unit->n, 1) / (unit->n / tiles);
-    return at > tiles || x - start >= unit->n ? tiles : at;
+    const int64_t at = x - start;
+    if (at <= 0) return 0;
+    const int64_t tile = at / (unit->n / tiles);
+    return tile > tiles || at >= unit->n ? tiles : tile;
 }
 
 static void emit_tiles(builder *b, size_t t, int pass)
 {
     const int64_t total = elements(b, 0, b->plan->units, is_matrix);
-    const int64_t low = boundary(total, t, b->threads), high = boundary(total, t + 1, b->threads);
+    const int64_t low = thread_share(total, t, b->threads),
+                  high = thread_share(total, t + 1, b->threads);
     int64_t start = 0;
     for (size_t u = 0; u < b->plan->units && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
@@ -264,7 +285,7 @@ static void emit_tiles(builder *b, size_t t, int pass)
 static void emit_part(builder *b, size_t t, largo__item_kind kind, size_t u, int pass, int64_t n)
 {
     const largo__item item = {
-        kind, pass, u, boundary(n, t, b->threads), boundary(n, t + 1, b->threads), NULL};
+        kind, pass, u, thread_share(n, t, b->threads), thread_share(n, t + 1, b->threads), NULL};
     if (item.begin < item.end) emit(b, item);
 }
 
@@ -324,7 +345,9 @@ static void emit_all(builder *b)
         if (t == 0) emit(b, decide);
     }
     b->layout->decide_phase = 1;
-    b->layout->scan_phases = 2;
+    b->layout->scan_phases = b->layout->shared_phase = 2;
+    emit_shared(b, 0);
+    emit_shared(b, 1);
     emit_waves(b);
     emit_matrices(b);
     if (b->layout->first) b->layout->first[b->lists] = b->items;
@@ -393,9 +416,11 @@ static void take_accumulators(arena *a, const builder *b, largo__layout *l)
     const size_t begin = a->used;
     l->accumulators = take(a, 0, 1);
     l->found = take(a, b->plan->groups, sizeof *l->found);
+    l->shared = take(a, b->plan->n_shared, sizeof *l->shared);
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
-        if (is_small(unit) || is_stream(unit)) continue;
+        if (is_shared(unit) && l->work) l->work[u].stats = &l->shared[unit->shared - 1];
+        if (!is_wave(unit) && !is_matrix(unit)) continue;
         largo__stats *stats = take(a, 1, sizeof(largo__stats));
         largo__exact *rows = NULL;
         if (is_matrix(unit) && unit->matrices == 1)
@@ -405,6 +430,8 @@ static void take_accumulators(arena *a, const builder *b, largo__layout *l)
         l->work[u].rows = rows;
     }
     l->accumulator_bytes = a->used - begin;
+    const size_t most = b->plan->groups + LARGO__MAX_TERMS * b->plan->n_shared;
+    l->wire = take(a, most, sizeof(largo__exact));
 }
 
 static void lay_out(arena *a, builder *b, largo__layout *l)
@@ -418,9 +445,9 @@ static void lay_out(arena *a, builder *b, largo__layout *l)
     take_accumulators(a, b, l);
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
+        const int keeps = is_small(unit) || (is_shared(unit) && unit->grad_scratch);
         if (l->work)
-            l->work[u].family =
-                is_small(unit) && unit->family->kept ? unit->family->kept : unit->family;
+            l->work[u].family = keeps && unit->family->kept ? unit->family->kept : unit->family;
         largo__work ignored;
         if (is_matrix(unit)) take_lines(a, unit, l->work ? &l->work[u] : &ignored);
     }

@@ -7,6 +7,8 @@
  *   large units   of one pass: streamed. Of several: in waves, of which the later passes find the
  *                 direction in the last-level cache; larger than that, it is made again
  *   matrices      tiles, then rows and columns, pass by pass
+ *   shared        units whose statistics cross ranks: the first pass of all of them before anything
+ *                 else is written, the second after the reduction
  *
  * The thread that had an element in one pass has it in the next.
  */
@@ -61,16 +63,30 @@ typedef struct largo__scratch {
     largo__work lines; /* row, col, row_stat, col_stat, mean */
 } largo__scratch;
 
+/* After which phase something is reduced across ranks, and what. */
+typedef enum largo__stop_kind {
+    LARGO__STOP_FOUND_SUM, /* of the scan: sums, then maxima */
+    LARGO__STOP_FOUND_MAX,
+    LARGO__STOP_SHARED_SUM, /* of shared units */
+    LARGO__STOP_SHARED_MAX,
+    LARGO__STOPS
+} largo__stop_kind;
+
 typedef struct largo__layout {
     size_t threads, phases, items;
     largo__item *item;
-    size_t *first;           /* [phases * threads + 1]: of the list of (phase, thread) */
-    largo__work *work;       /* [units] */
-    largo__scratch *scratch; /* [threads] */
-    largo__stats *found;     /* [groups], for the scan */
-    void *accumulators;      /* found, and every sum and rows: zeroed before a step */
+    size_t *first;            /* [phases * threads + 1]: of the list of (phase, thread) */
+    largo__work *work;        /* [units] */
+    largo__scratch *scratch;  /* [threads] */
+    largo__stats (*found)[2]; /* [groups], for the scan: of replicated units the second */
+    largo__stats *shared;     /* [plan.n_shared] */
+    void *accumulators;       /* found, shared, and every sum and rows: zeroed before a step */
     size_t accumulator_bytes;
+    void *wire;                       /* what is reduced, as the host sees it */
     size_t decide_phase, scan_phases; /* a step without a scan begins at phase scan_phases */
+    size_t shared_phase;              /* that of the first pass of shared units, if there are any */
+    size_t phase;                     /* the next one of the step under way */
+    int stop;                         /* the stop where it waits */
     void *block;
     size_t bytes;
 } largo__layout;

@@ -6,38 +6,11 @@
  */
 #include <math.h>
 #include <string.h>
+#include "stats.h"
 #include "work.h"
 
 /* Statistics of chunks that a kernel hands over at once. */
 enum { BATCH = 64 };
-
-static void merge(largo__exact *into, const largo__exact *part)
-{
-    for (int i = 0; i < LARGO__EXACT_WORDS; i++)
-        if (part->limb[i])
-            (void)__atomic_fetch_add(&into->limb[i], part->limb[i], __ATOMIC_RELAXED);
-}
-
-static void raise_to(uint32_t *max, uint32_t value)
-{
-    uint32_t seen = __atomic_load_n(max, __ATOMIC_RELAXED);
-    while (seen < value &&
-           !__atomic_compare_exchange_n(max, &seen, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-}
-
-static void merge_stats(largo__stats *into, const largo__stats *part, const largo__pass *pass)
-{
-    for (int t = 0; t < pass->terms; t++) {
-        if (pass->op & LARGO__SUMSQ) merge(&into->sum[t], &part->sum[t]);
-        if (pass->op & LARGO__MAX) raise_to(&into->max[t], part->max[t]);
-    }
-}
-
-static void clear_stats(largo__stats *stats)
-{
-    memset(stats, 0, sizeof *stats);
-}
 
 /* ---- flat units ---- */
 
@@ -67,14 +40,17 @@ static void backwards(largo__span_kernel *kernel, const largo__unit *unit, const
     }
 }
 
-/* A pass with statistics, in order. */
+/* A pass with statistics, in order: by chunks of the segment, of which the first may have begun on
+ * another rank. */
 static void sum_span(largo__span_kernel *kernel, const largo__unit *unit, const largo__pass *pass,
                      const largo__k *k, int64_t begin, int64_t end, float *u, largo__stats *stats)
 {
     double sums[BATCH][2];
-    for (int64_t at = begin; at < end; at += BATCH * LARGO__CHUNK) {
+    for (int64_t at = begin, n; at < end; at += n) {
+        const int64_t skew = (unit->lead + at) % LARGO__CHUNK;
+        const int64_t most = skew ? LARGO__CHUNK - skew : BATCH * LARGO__CHUNK;
         largo__span s = span_at(unit, at, u ? u + (at - begin) : NULL);
-        s.n = end - at < BATCH * LARGO__CHUNK ? end - at : BATCH * LARGO__CHUNK;
+        s.n = n = end - at < most ? end - at : most;
         s.sum = &sums[0][0];
         kernel(&s, k);
         const int64_t chunks = (s.n + LARGO__CHUNK - 1) / LARGO__CHUNK;
@@ -96,25 +72,17 @@ static void pass_span(const largo__run *run, const largo__unit *unit, const larg
         sum_span(kernel, unit, pass, k, begin, end, u, stats);
 }
 
-/* The pass before `pass` that has a segment hook; a family has one at most. NULL: none. */
-static const largo__pass *segment_pass(const largo__family *family, int pass)
-{
-    for (int before = 0; before < pass; before++)
-        if (family->pass[before].segment) return &family->pass[before];
-    return NULL;
-}
-
-/* What it left for `pass`: seg of the whole segment, from exact sums or maxima. */
+/* What the statistics of the segment left for `pass`: seg. `first`: the caller has the first element
+ * of the unit in this pass, and tells them if that is wanted. */
 static void finish_segment(const largo__unit *unit, const largo__family *family, int pass,
-                           const largo__stats *stats, const largo__d *d, largo__k *k)
+                           const largo__stats *stats, const largo__d *d, largo__k *k, int first)
 {
-    const largo__pass *p = segment_pass(family, pass);
+    const largo__pass *p = largo__segment_pass(family, pass);
     if (!p) return;
-    double stat[2] = {0.0, 0.0};
-    for (int t = 0; t < p->terms; t++)
-        stat[t] = p->op & LARGO__MAX ? largo__magnitude(stats->max[t])
-                                     : largo__exact_round(&stats->sum[t]);
-    p->segment(stat, (double)unit->n, d, k->seg);
+    double stat[2];
+    largo__stats_round(p, stats, stat);
+    const int tells = first && !unit->shared;
+    largo__stats_finish(p, stat, unit->count, d, k->seg, tells ? unit->report : NULL);
 }
 
 static void do_span(const largo__run *run, const largo__item *item)
@@ -125,21 +93,22 @@ static void do_span(const largo__run *run, const largo__item *item)
     if (item->pass >= largo__passes(work->family)) return;
     const largo__pass *pass = &work->family->pass[item->pass];
     largo__k k = c->k;
-    if (work->stats) finish_segment(unit, work->family, item->pass, work->stats, &c->d, &k);
+    if (work->stats)
+        finish_segment(unit, work->family, item->pass, work->stats, &c->d, &k, item->begin == 0);
     float *u = unit->grad_scratch ? unit->g + item->begin : item->u;
     largo__stats stats;
-    if (pass->op) clear_stats(&stats);
+    if (pass->op) largo__stats_clear(&stats);
     pass_span(run, unit, pass, &k, item->begin, item->end, u, &stats);
-    if (pass->op) merge_stats(work->stats, &stats, pass);
+    if (pass->op) largo__stats_merge(work->stats, &stats, pass);
 }
 
 /* ---- matrices ---- */
 
 /* seg of one matrix: the segment's, and what the last averaged rows made of it. */
 static void finish_matrix(const largo__unit *unit, const largo__work *work, int pass,
-                          int64_t matrix, const largo__d *d, largo__k *k)
+                          int64_t matrix, const largo__d *d, largo__k *k, int first)
 {
-    finish_segment(unit, work->family, pass, work->stats, d, k);
+    finish_segment(unit, work->family, pass, work->stats, d, k, first);
     for (int before = pass - 1; before >= 0; before--) {
         if (!work->family->pass[before].matrix) continue;
         const double mean = work->rows
@@ -197,7 +166,7 @@ static void pass_tiles(const largo__run *run, const largo__unit *unit, const lar
         largo__tile tile = tile_at(unit, work, matrix, i % per_matrix * LARGO__SUPER_ROWS);
         tile.col_stat = work->col_stat + i * unit->cols;
         tile.strip_stat = strips;
-        if (matrix != finished) finish_matrix(unit, work, pass, matrix, &c->d, &k);
+        if (matrix != finished) finish_matrix(unit, work, pass, matrix, &c->d, &k, i == 0);
         finished = matrix;
         run->kernels[row->row].tile(&tile, &k);
         if (row->op && row->segment) add_tile(row, &tile, stats);
@@ -254,18 +223,18 @@ static void do_matrix(const largo__run *run, const largo__item *item)
     const largo__work *work = &run->layout->work[item->unit];
     const largo__constants *c = &run->plan->constants[unit->constants];
     largo__stats stats;
-    clear_stats(&stats);
+    largo__stats_clear(&stats);
     switch (item->kind) {
     case LARGO__ITEM_TILES:
         pass_tiles(run, unit, work, item->pass, c, item->begin, item->end, &stats);
-        merge_stats(work->stats, &stats, &work->family->pass[item->pass]);
+        largo__stats_merge(work->stats, &stats, &work->family->pass[item->pass]);
         break;
     case LARGO__ITEM_LINES:
         finish_lines(unit, work, item->pass, &c->d, item->begin, item->end);
         break;
     case LARGO__ITEM_ROWS:
         finish_rows(unit, work, item->pass, &c->d, item->begin, item->end, &stats.sum[0]);
-        merge(&work->rows[item->pass], &stats.sum[0]);
+        largo__exact_merge_atomic(&work->rows[item->pass], &stats.sum[0]);
         break;
     default:
         finish_cols(unit, work, item->pass, &c->d, 0, item->begin, item->end);
@@ -300,16 +269,16 @@ static void whole_flat(const largo__run *run, const largo__unit *unit, const lar
     if (unit->n <= LARGO__CHUNK) {
         double stat[2] = {0.0, 0.0};
         for (int pass = 0; pass < passes; pass++) {
-            const largo__pass *p = segment_pass(family, pass);
-            if (p) p->segment(stat, (double)unit->n, &c->d, k.seg);
+            const largo__pass *p = largo__segment_pass(family, pass);
+            if (p) largo__stats_finish(p, stat, unit->count, &c->d, k.seg, unit->report);
             pass_one_chunk(run, unit, &family->pass[pass], &k, u, stat);
         }
         return;
     }
     largo__stats stats;
-    clear_stats(&stats);
+    largo__stats_clear(&stats);
     for (int pass = 0; pass < passes; pass++) {
-        finish_segment(unit, family, pass, &stats, &c->d, &k);
+        finish_segment(unit, family, pass, &stats, &c->d, &k, 1);
         pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, &stats);
     }
 }
@@ -319,7 +288,7 @@ static void whole_matrix(const largo__run *run, const largo__unit *unit, const l
 {
     largo__work work = scratch->lines;
     largo__stats stats;
-    clear_stats(&stats);
+    largo__stats_clear(&stats);
     work.family = unit->family;
     work.stats = &stats;
     const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
@@ -352,17 +321,24 @@ static void scan_span(const largo__run *run, const largo__item *item, largo__sta
     sum_span(run->kernels[scan->row].span, unit, scan, &k, item->begin, item->end, NULL, stats);
 }
 
-/* A thread's whole list: its findings are shared once for each run of items of one group. */
+/* Where the findings of an item go. */
+static largo__stats *found_of(const largo__run *run, const largo__item *item)
+{
+    const largo__unit *unit = &run->plan->unit[item->unit];
+    return &run->layout->found[unit->group][unit->replicated];
+}
+
+/* A thread's whole list: its findings are shared once for each run of items of one place. */
 static void do_scans(const largo__run *run, const largo__item *item, size_t n)
 {
     largo__stats stats;
-    clear_stats(&stats);
+    largo__stats_clear(&stats);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t group = run->plan->unit[item[i].unit].group;
+        largo__stats *found = found_of(run, &item[i]);
         scan_span(run, &item[i], &stats);
-        if (i + 1 < n && run->plan->unit[item[i + 1].unit].group == group) continue;
-        merge_stats(&run->layout->found[group], &stats, run->plan->scan);
-        clear_stats(&stats);
+        if (i + 1 < n && found_of(run, &item[i + 1]) == found) continue;
+        largo__stats_merge(found, &stats, run->plan->scan);
+        largo__stats_clear(&stats);
     }
 }
 
@@ -385,6 +361,7 @@ static int is_minded(const largo__run *run, const largo__group_scan *group, floa
 /* The first such value. Only ever runs when there is one. */
 LARGO_COLD static void find_bad(largo__run *run)
 {
+    run->result->bad_unit = LARGO__NO_UNIT;
     for (size_t u = 0; u < run->plan->units; u++) {
         const largo__unit *unit = &run->plan->unit[u];
         for (int64_t i = 0; i < unit->n; i++) {
@@ -404,7 +381,9 @@ static void find_clip(largo__run *run)
     double squares = 0.0;
     for (size_t g = 0; g < plan->groups; g++) {
         const double scale = plan->group[g].grad_scale;
-        squares += scale * scale * largo__exact_round(&run->layout->found[g].sum[0]);
+        largo__stats *found = run->layout->found[g];
+        largo__stats_merge(&found[0], &found[1], plan->scan); /* each counts once */
+        squares += scale * scale * largo__exact_round(&found[0].sum[0]);
     }
     const double norm = run->result->grad_norm = sqrt(squares);
     for (size_t g = 0; g < plan->groups; g++) {
@@ -423,7 +402,8 @@ static void do_decide(largo__run *run)
         if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) continue;
         const int clips_by_nothing =
             group->max_grad_norm < INFINITY && !isfinite(run->result->grad_norm);
-        if (!clips_by_nothing && !too_large(group, largo__magnitude(run->layout->found[g].max[0])))
+        if (!clips_by_nothing &&
+            !too_large(group, largo__magnitude(run->layout->found[g][0].max[0])))
             continue;
         run->result->bad = run->stop = 1;
         run->result->error |= group->non_finite == LARGO_NON_FINITE_ERROR;

@@ -10,7 +10,8 @@ typedef struct largo__run {
     const largo__layout *layout;
     const largo__kernel *kernels;
     largo__result *result;
-    int stop; /* set by DECIDE: nothing may be written */
+    size_t end; /* phase before which this round ends */
+    int stop;   /* set by DECIDE: nothing may be written */
 } largo__run;
 
 /* The list of one phase and thread. */

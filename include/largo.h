@@ -100,7 +100,9 @@ int largo_version(void);
 #define LARGO_MAX_SLOTS 8
 
 typedef enum largo_dtype {
-    LARGO_F32 = 1 /* IEEE binary32 */
+    LARGO_F32 = 1, /* IEEE binary32 */
+    LARGO_I64 = 5, /* int64_t and uint32_t: statistics that processes reduce, never tensors */
+    LARGO_U32 = 6
 } largo_dtype;
 
 /* A view of dense row-major memory. 64 bytes. A dimension of 0 is legal and means no work. The
@@ -131,6 +133,14 @@ typedef void largo_parallel_fn(void *user, size_t n, void (*body)(void *arg, siz
 typedef void *largo_alloc_fn(void *user, size_t bytes, void *stream);
 typedef void largo_free_fn(void *user, void *memory, size_t bytes, void *stream);
 
+/* Combine n values in place across the processes (ranks) that hold parts of the same tensors; 0 for
+ * success. A step calls it a fixed number of times, in the same order on every rank. Values are
+ * LARGO_I64 with LARGO_SUM or LARGO_U32 with LARGO_MAX: exact in any order, so that every correct
+ * all-reduce gives the same bits. `stream` is NULL on CPU. */
+typedef enum largo_reduce_op { LARGO_SUM = 1, LARGO_MAX = 2 } largo_reduce_op;
+typedef int largo_all_reduce_fn(void *user, void *values, size_t n, largo_dtype dtype,
+                                largo_reduce_op op, void *stream);
+
 typedef struct largo_ctx_options {
     size_t struct_size;    /* LARGO_CTX_OPTIONS sets it; lets old programs meet new libraries */
     largo_backend backend; /* default AUTO */
@@ -142,11 +152,13 @@ typedef struct largo_ctx_options {
     largo_alloc_fn *alloc; /* both or neither */
     largo_free_fn *free;
     void *alloc_user;
+    largo_all_reduce_fn *all_reduce; /* NULL: one process, or steps by rounds; docs/sharding.md */
+    void *all_reduce_user;
 } largo_ctx_options;
 
 /* clang-format off */
 #define LARGO_CTX_OPTIONS \
-    {sizeof(largo_ctx_options), LARGO_BACKEND_AUTO, 0, 0, 0, 0, 0, 0, 0, 0}
+    {sizeof(largo_ctx_options), LARGO_BACKEND_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 /* clang-format on */
 
 /* Make a context. options == NULL: all defaults. The environment variable LARGO_ISA (scalar, avx2,
@@ -275,6 +287,11 @@ typedef struct largo_hyper {
                              of the call, after grad_scale, is at most this; infinity (default): off.
                              A norm that is not finite counts as a gradient that is not; under
                              PROPAGATE nothing is clipped then */
+
+    /* One float on the context's device, read by each step and multiplied into the gradients as
+     * well, as by a loss scaler that decides late. 0, negative, inf or NaN skips the step, as a
+     * gradient that is not finite does. NULL (default): 1. */
+    const float *grad_factor;
 } largo_hyper;
 
 /* Fill *hyper with the defaults of the algorithm's paper. LARGO_ERR_ARGUMENT: an unknown algorithm
@@ -305,6 +322,36 @@ largo_status largo_hyper_set(largo_hyper *hyper, const char *field, double value
 /* Check all fields without making a step: what the next step would say of them. */
 largo_status largo_hyper_check(const largo_hyper *hyper);
 
+/* Which part of a tensor that is spread over processes a parameter is. */
+typedef enum largo_placement {
+    LARGO_LOCAL = 1,     /* all of it is here, and no other process has it; what NULL means */
+    LARGO_SHARDED = 2,   /* a part is here; norms are those of the whole, by the all-reduce */
+    LARGO_REPLICATED = 3 /* every process has all of it; it counts once in the gradient norm */
+} largo_placement;
+
+/* `value`, `grad` and state of a SHARDED parameter hold elements [offset, offset + their number) of
+ * the whole tensor, in row-major order, in a shape of any kind; that may be none. Every process lists
+ * every SHARDED parameter, in the same order, with the same flags, segments and hyper-parameters.
+ * Parts that begin and end where largo_shard_cut says, or as one might cut elsewhere but inside no
+ * block of 4096 elements, give the bits of one process; others are right to about 1e-6. LARGO_CAME
+ * and LARGO_MERIT take no SHARDED tensors of two or more dimensions as yet. */
+typedef struct largo_shard {
+    largo_placement placement;
+    int32_t ndim;                  /* SHARDED; of the whole tensor */
+    int64_t shape[LARGO_MAX_DIMS]; /* SHARDED; of the whole tensor */
+    int64_t offset;                /* SHARDED */
+} largo_shard;
+
+/* What a step found out about a tensor, or about one of its segments. Which norms: the docstring of
+ * the algorithm's page; of MERIT they are maxima. NaN: this algorithm has none. */
+typedef struct largo_param_stats {
+    double weight_norm; /* before the step */
+    double update_norm; /* LAMB, MERIT: of the update before lr and ratio; LARS: what its denominator
+                           takes the norm of; CAME: of the update before its RMS is bounded */
+    double trust_ratio; /* applied to the update. 1 where there is none */
+    double reserved;
+} largo_param_stats;
+
 /* One parameter of a step; 256 bytes. Zero it and fill what you use; largo_param_f32 does both. */
 typedef struct largo_param {
     largo_tensor value; /* in/out, LARGO_F32 */
@@ -322,7 +369,9 @@ typedef struct largo_param {
     uint32_t pad;         /* 0 */
     int64_t *step;        /* in/out: this parameter's own count of steps, which others may share;
                              NULL: the step given */
-    uint64_t reserved[5]; /* 0 */
+    const largo_shard *shard; /* NULL: LOCAL. Read before the call returns */
+    largo_param_stats *stats; /* out, if not NULL: one for each segment, by each step applied */
+    uint64_t reserved[3];     /* 0 */
 } largo_param;
 
 #define LARGO_PARAM_NO_DECAY 1u     /* weight_decay is 0 here: biases and norms */
@@ -338,7 +387,7 @@ static inline largo_param largo_param_f32(float *value, const float *grad, int64
     /* clang-format off */
     const largo_param p = {{value,         LARGO_F32, ndim, {rows, cols, 0, 0, 0, 0}},
                            {(float *)grad, LARGO_F32, ndim, {rows, cols, 0, 0, 0, 0}},
-                           {0}, 0, 0, 0, 0, 0, {0}};
+                           {0}, 0, 0, 0, 0, 0, 0, 0, {0}};
     /* clang-format on */
     return p;
 }
@@ -375,9 +424,36 @@ largo_status largo_slots(const largo_hyper *hyper, const largo_param *param,
  * LARGO_ERR_ARGUMENT: a hyper-parameter, flag, count or pointer is not as documented; step < 1;
  *   memory that would be written overlaps other memory of the call (a parameter listed twice).
  * LARGO_ERR_SHAPE: grad and value differ in shape; segments does not divide shape[0].
- * LARGO_ERR_DTYPE: not LARGO_F32.  LARGO_ERR_MEMORY: no scratch memory. */
+ * LARGO_ERR_DTYPE: not LARGO_F32.  LARGO_ERR_MEMORY: no scratch memory.
+ * LARGO_ERR_STATE: a SHARDED parameter needs a reduction and the context has no all_reduce.
+ * LARGO_ERR_CALLBACK: all_reduce failed. If it was that of a trust ratio, the moments of SHARDED
+ *   tensors may be written and their values not. */
 largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
                         const largo_param params[]);
+
+/* Where to cut a tensor, `whole` (of which value.ndim, value.shape and segments are looked at), so
+ * that every number of processes gives the same bits: rank's part is elements [*begin, *end). Parts
+ * differ by at most 4096 elements; some are empty where there are fewer blocks than processes. */
+largo_status largo_shard_cut(const largo_hyper *hyper, const largo_param *whole, int32_t world,
+                             int32_t rank, int64_t *begin, int64_t *end);
+
+/* What to all-reduce before the next round of a step; n = 0: the step is done. */
+typedef struct largo_reduction {
+    void *values; /* of the library, in memory of the context's device */
+    size_t n;
+    largo_dtype dtype;
+    largo_reduce_op op;
+} largo_reduction;
+
+/* largo_step cut at its reductions, for hosts whose collectives cannot be called back. Call it with
+ * round = 0, 1, 2 ... and the same arguments; after each, reduce what *reduction says, until its n
+ * is 0. Every rank sees the same rounds. The context's all_reduce is not called. Starting again at
+ * round 0 abandons a step: a SHARDED tensor's moments may then be written and its value not.
+ *
+ * Errors as largo_step. LARGO_ERR_STATE: a round out of order, or other arguments than in round 0. */
+largo_status largo_step_round(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
+                              const largo_param params[], int32_t round,
+                              largo_reduction *reduction);
 
 /* What became of the last step made with this context. */
 typedef struct largo_outcome {
@@ -385,7 +461,8 @@ typedef struct largo_outcome {
     int32_t skipped;     /* 1: nothing was written */
     int32_t scanned;     /* 1: the gradients were looked at before the first write */
     int64_t bad_param;   /* first parameter with a value that is not finite or too large, counted */
-    int64_t bad_element; /*   over all groups in order, and the element in it; -1: none */
+    int64_t bad_element; /*   over all groups in order, and the element in it (of this process); -1:
+                              none here */
     double grad_norm;    /* over all tensors, after grad_scale; NaN if not scanned */
     double clip;         /* factor of max_grad_norm, of the first group; 1 if off */
 } largo_outcome;
@@ -419,8 +496,12 @@ largo_hyper *largo_optim_hyper(largo_optim *optim, size_t group);
 largo_status largo_optim_rebind(largo_optim *optim, size_t group, size_t n,
                                 const largo_param params[]);
 
-/* One step over all groups. Errors as largo_step. */
+/* One step over all groups. Errors as largo_step. After a reduction that failed, or a step by rounds
+ * that was abandoned, in the middle of writing: LARGO_ERR_STATE from then on. */
 largo_status largo_optim_step(largo_optim *optim);
+
+/* The same in rounds; as largo_step_round. */
+largo_status largo_optim_step_round(largo_optim *optim, int32_t round, largo_reduction *reduction);
 
 /* Steps applied so far (skipped ones do not count), and those of one parameter. -1 if there is no
  * such parameter. */

@@ -13,6 +13,12 @@ static double power(double beta, int64_t t)
     return r;
 }
 
+/* Everything a gradient is multiplied by before it is clipped. */
+static double whole_scale(const largo_hyper *h)
+{
+    return h->grad_factor ? h->grad_scale * (double)*h->grad_factor : h->grad_scale;
+}
+
 void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo__constants *c)
 {
     const double decay = no_decay ? 0.0 : h->weight_decay;
@@ -37,7 +43,7 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
     k->clip = (float)h->clip_threshold;
     k->nesterov = h->nesterov == LARGO_ON;
     for (int i = 0; i < 4; i++) k->seg[i] = 0.0f;
-    k->grad_scale = h->maximize == LARGO_ON ? -h->grad_scale : h->grad_scale;
+    k->grad_scale = h->maximize == LARGO_ON ? -whole_scale(h) : whole_scale(h);
 
     largo__d *d = &c->d;
     d->lr = h->lr;
@@ -63,7 +69,7 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
 void largo__group_scan_fill(const largo_hyper *h, largo__group_scan *scan)
 {
     scan->non_finite = h->non_finite;
-    scan->grad_scale = h->grad_scale;
+    scan->grad_scale = whole_scale(h);
     scan->max_grad_norm = h->max_grad_norm;
     scan->clip = 1.0;
     /* SGD and LARS keep no square, so only what would round to inf is too large. */

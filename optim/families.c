@@ -59,6 +59,13 @@ int largo__passes(const largo__family *family)
     return n;
 }
 
+const largo__pass *largo__segment_pass(const largo__family *family, int pass)
+{
+    for (int before = 0; before < pass; before++)
+        if (family->pass[before].segment) return &family->pass[before];
+    return NULL;
+}
+
 int largo__slots(const largo__family *family)
 {
     int n = 0;

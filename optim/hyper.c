@@ -272,6 +272,7 @@ int largo__hyper_same_plan(const largo_hyper *a, const largo_hyper *b)
     x.struct_size = b->struct_size;
     x.lr = b->lr;
     x.grad_scale = b->grad_scale;
+    x.grad_factor = b->grad_factor;
     x.max_grad_norm = b->max_grad_norm;
     return memcmp(&x, b, sizeof x) == 0;
 }

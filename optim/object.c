@@ -22,7 +22,7 @@ typedef struct group {
     size_t n;
     largo_param *params; /* copies, with state and step filled in */
     owned *own;
-    size_t bytes; /* of params and own, one block */
+    size_t bytes; /* of params, own and shards, one block */
     largo_schedule schedule;
     int has_schedule;
     char where[32];
@@ -35,6 +35,7 @@ struct largo_optim {
     size_t n, bytes;
     largo__stepper stepper;
     int64_t steps;
+    int is_torn; /* a step ended in the middle of writing */
 };
 
 static largo_status no_memory(const char *what, size_t bytes)
@@ -58,7 +59,7 @@ static largo_status make_state(largo_ctx *ctx, group *g, size_t i, const largo_h
     largo_param *p = &g->params[i];
     owned *own = &g->own[i];
     if (p->flags & LARGO_PARAM_FROZEN || own->memory) return LARGO_OK;
-    const largo__family *family = largo__family_of(hyper, p->flags, p->value.ndim);
+    const largo__family *family = largo__param_family(hyper, p);
     size_t at[LARGO__MAX_STATE] = {0}, bytes = 0;
     uint32_t slots = 0;
     for (int s = 0; s < largo__slots(family); s++) {
@@ -93,13 +94,13 @@ static largo_status make_group(largo_ctx *ctx, const largo_hyper *hyper, size_t 
     g->n = n;
     const largo__group view = {g->where, &g->hyper, n, params};
     for (size_t i = 0; i < n; i++) LARGO__TRY(largo__param_check(&view, i, 0));
-    g->bytes = largo__size(n, sizeof *g->params + sizeof *g->own, 0);
+    g->bytes = largo__size(n, sizeof *g->params + sizeof *g->own + sizeof(largo_shard), 0);
     g->params = largo__host_alloc(ctx, g->bytes);
     if (!g->params) return no_memory("a group", g->bytes);
     g->own = (owned *)(g->params + n);
     memset(g->own, 0, n * sizeof *g->own);
+    largo__params_copy(g->params, (largo_shard *)(g->own + n), n, params);
     for (size_t i = 0; i < n; i++) {
-        g->params[i] = params[i];
         g->own[i].step_is_ours = !params[i].step;
         if (!params[i].step) g->params[i].step = &g->own[i].step;
     }
@@ -147,6 +148,14 @@ void largo_optim_destroy(largo_optim *o)
     largo_ctx_destroy(ctx);
 }
 
+/* A new plan in the place of the old one. */
+static void take_stepper(largo_optim *o, const largo__stepper *stepper)
+{
+    o->is_torn |= o->stepper.is_written;
+    largo__stepper_free(o->ctx, &o->stepper);
+    o->stepper = *stepper;
+}
+
 /* The object with one more group: new arrays and a new plan, or nothing changed. */
 static largo_status append(largo_optim *o, group *g)
 {
@@ -164,13 +173,12 @@ static largo_status append(largo_optim *o, group *g)
         largo__host_free(o->ctx, groups, bytes);
         return status;
     }
-    largo__stepper_free(o->ctx, &o->stepper);
+    take_stepper(o, &stepper);
     largo__host_free(o->ctx, o->groups, o->bytes);
     o->groups = groups;
     o->views = views;
     o->bytes = bytes;
     o->n = n;
-    o->stepper = stepper;
     return LARGO_OK;
 }
 
@@ -219,6 +227,14 @@ static largo_status check_same_tensor(const group *g, size_t i, const largo_tens
                        i);
 }
 
+static largo_status check_same_shard(const group *g, size_t i, const largo_shard *now)
+{
+    const largo_shard *was = g->params[i].shard;
+    if (!was == !now && (!was || memcmp(was, now, sizeof *was) == 0)) return LARGO_OK;
+    return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].shard differs from the one added", g->where,
+                       i);
+}
+
 /* Descriptor i with new addresses: state and count of ours stay. */
 static largo_status rebind_param(const group *g, size_t i, const largo_param *given,
                                  largo_param *out)
@@ -227,7 +243,9 @@ static largo_status rebind_param(const group *g, size_t i, const largo_param *gi
     if (given->segments != g->params[i].segments)
         return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].segments is %d; it must stay %d",
                            g->where, i, (int)given->segments, (int)g->params[i].segments);
+    LARGO__TRY(check_same_shard(g, i, given->shard));
     *out = *given;
+    out->shard = g->params[i].shard;
     for (int s = 0; s < LARGO__MAX_STATE; s++) {
         if (g->own[i].slots >> s & 1)
             out->state[s] = g->params[i].state[s];
@@ -266,8 +284,7 @@ static largo_status replan_with(largo_optim *o, group *g, largo_param *params)
             if (g->own[i].slots >> s & 1) before[i].state[s] = params[i].state[s];
     if (status == LARGO_OK) {
         memcpy(g->params, params, g->n * sizeof *params);
-        largo__stepper_free(o->ctx, &o->stepper);
-        o->stepper = stepper;
+        take_stepper(o, &stepper);
     }
     show(o->groups, o->n, o->views);
     return status;
@@ -318,10 +335,8 @@ static largo_status replan(largo_optim *o)
     largo__stepper stepper;
     const largo_status status = largo__stepper_make(o->ctx, o->n, o->views, &stepper);
     show(o->groups, o->n, o->views);
-    if (status != LARGO_OK) return status;
-    largo__stepper_free(o->ctx, &o->stepper);
-    o->stepper = stepper;
-    return LARGO_OK;
+    if (status == LARGO_OK) take_stepper(o, &stepper);
+    return status;
 }
 
 /* Take hyper-parameters that the caller may have changed, all or none. */
@@ -342,17 +357,40 @@ static largo_status take_hypers(largo_optim *o)
     return LARGO_OK;
 }
 
-largo_status largo_optim_step(largo_optim *o)
+/* May a step begin, and with which hyper-parameters? */
+static largo_status prepare(largo_optim *o)
 {
-    if (!o) return largo__fail(LARGO_ERR_ARGUMENT, "optim is NULL");
+    o->is_torn |= o->stepper.is_written;
+    if (o->is_torn)
+        return largo__fail(LARGO_ERR_STATE, "an earlier step ended between two reductions, with "
+                                            "moments written and values not; make the object anew");
     if (o->steps == INT64_MAX - 1)
         return largo__fail(LARGO_ERR_STATE, "2^63 - 2 steps were made, the most there can be");
     const largo__fpenv previous = largo__fpenv_enter();
-    largo_status status = take_hypers(o);
+    const largo_status status = take_hypers(o);
     largo__fpenv_leave(previous);
-    if (status != LARGO_OK) return status;
-    status = largo__stepper_run(o->ctx, &o->stepper, o->n, o->views, o->steps + 1);
+    return status;
+}
+
+largo_status largo_optim_step(largo_optim *o)
+{
+    if (!o) return largo__fail(LARGO_ERR_ARGUMENT, "optim is NULL");
+    LARGO__TRY(prepare(o));
+    const largo_status status =
+        largo__stepper_run(o->ctx, &o->stepper, o->n, o->views, o->steps + 1);
     if (status == LARGO_OK) o->steps++;
+    return status;
+}
+
+largo_status largo_optim_step_round(largo_optim *o, int32_t round, largo_reduction *reduction)
+{
+    if (!o) return largo__fail(LARGO_ERR_ARGUMENT, "optim is NULL");
+    if (!reduction) return largo__fail(LARGO_ERR_ARGUMENT, "reduction is NULL");
+    reduction->n = 0;
+    if (round == 0) LARGO__TRY(prepare(o));
+    const largo_status status =
+        largo__stepper_round(o->ctx, &o->stepper, o->n, o->views, o->steps + 1, round, reduction);
+    if (status == LARGO_OK && !reduction->n) o->steps++;
     return status;
 }
 
@@ -378,7 +416,7 @@ largo_status largo_optim_slot(largo_optim *o, size_t number, size_t index, const
     if (!name) return largo__fail(LARGO_ERR_ARGUMENT, "name of the slot is NULL");
     if (!view) return largo__fail(LARGO_ERR_ARGUMENT, "view is NULL");
     const largo_param *p = &g->params[index];
-    const largo__family *family = largo__family_of(&g->planned, p->flags, p->value.ndim);
+    const largo__family *family = largo__param_family(&g->planned, p);
     for (int s = 0; s < largo__slots(family); s++) {
         if (strcmp(name, family->slot_name[s]) != 0) continue;
         *view = largo__slot_tensor(family, s, &p->value, p->segments);

@@ -2,6 +2,7 @@
 #define LARGO_EXPERIMENTAL /* knows all algorithms */
 #include <stdlib.h>
 #include <stdio.h>
+#include <string.h>
 #include "params.h"
 #include "../core/status.h"
 
@@ -16,6 +17,91 @@ int64_t largo__numel(const largo_tensor *tensor)
     return n;
 }
 
+largo_tensor largo__whole(const largo_param *param)
+{
+    largo_tensor t = param->value;
+    t.data = NULL;
+    if (!largo__is_sharded(param)) return t;
+    t.ndim = param->shard->ndim;
+    memcpy(t.shape, param->shard->shape, sizeof t.shape);
+    return t;
+}
+
+const largo__family *largo__param_family(const largo_hyper *hyper, const largo_param *param)
+{
+    return largo__family_of(hyper, param->flags, largo__whole(param).ndim);
+}
+
+largo__part largo__segment_part(const largo_param *param, int32_t segment)
+{
+    const largo_tensor whole = largo__whole(param);
+    const int64_t here = largo__numel(&param->value);
+    const int64_t offset = largo__is_sharded(param) ? param->shard->offset : 0;
+    largo__part part = {0};
+    part.count = largo__numel(&whole) / largo__segments(param);
+    const int64_t begin = part.count * segment, end = begin + part.count;
+    const int64_t low = begin > offset ? begin : offset;
+    const int64_t high = end < offset + here ? end : offset + here;
+    if (low >= high) return part;
+    part.first = low - offset;
+    part.n = high - low;
+    part.lead = low - begin;
+    return part;
+}
+
+void largo__params_copy(largo_param *out, largo_shard *shards, size_t n, const largo_param params[])
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = params[i];
+        if (!params[i].shard) continue;
+        shards[i] = *params[i].shard;
+        out[i].shard = &shards[i];
+    }
+}
+
+static int same_shard(const largo_shard *a, const largo_shard *b)
+{
+    if (!a || !b) return a == b;
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+int largo__params_same(const largo_param *copies, size_t n, const largo_param params[])
+{
+    enum { AT = offsetof(largo_param, shard), AFTER = AT + sizeof(const largo_shard *) };
+    for (size_t i = 0; i < n; i++) {
+        const char *a = (const char *)&copies[i], *b = (const char *)&params[i];
+        if (memcmp(a, b, AT) || memcmp(a + AFTER, b + AFTER, sizeof *copies - AFTER) ||
+            !same_shard(copies[i].shard, params[i].shard))
+            return 0;
+    }
+    return 1;
+}
+
+/* A shape by itself: 0 to MAX_DIMS dimensions, none negative, at most 2^60 elements. */
+static largo_status check_shape(const largo__group *group, size_t i, const char *what, int32_t ndim,
+                                const int64_t shape[])
+{
+    if (ndim < 0 || ndim > LARGO_MAX_DIMS)
+        return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].%s.ndim is %d; it must be 0 to %d",
+                           group->where, i, what, (int)ndim, LARGO_MAX_DIMS);
+    int64_t n = 1;
+    int overflow = 0, zero = 0;
+    for (int32_t d = 0; d < ndim; d++) {
+        if (shape[d] < 0)
+            return largo__fail(LARGO_ERR_SHAPE,
+                               "%sparams[%zu].%s.shape[%d] is %lld; it must be >= 0", group->where,
+                               i, what, (int)d, (long long)shape[d]);
+        zero |= shape[d] == 0;
+        overflow |= __builtin_mul_overflow(n, shape[d], &n) || n > MAX_ELEMENTS;
+    }
+    if (overflow && !zero)
+        return largo__fail(
+            LARGO_ERR_SHAPE,
+            "%sparams[%zu].%s has more than 2^60 elements, the most a tensor may have",
+            group->where, i, what);
+    return LARGO_OK;
+}
+
 /* Shape and dtype; what = "value" or "grad". A dimension of 0 makes any other one legal. */
 static largo_status check_tensor(const largo__group *group, size_t i, const char *what,
                                  const largo_tensor *t)
@@ -24,29 +110,11 @@ static largo_status check_tensor(const largo__group *group, size_t i, const char
         return largo__fail(LARGO_ERR_DTYPE,
                            "%sparams[%zu].%s.dtype is %d; it must be LARGO_F32, %d", group->where,
                            i, what, (int)t->dtype, LARGO_F32);
-    if (t->ndim < 0 || t->ndim > LARGO_MAX_DIMS)
-        return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].%s.ndim is %d; it must be 0 to %d",
-                           group->where, i, what, (int)t->ndim, LARGO_MAX_DIMS);
-    int64_t n = 1;
-    int overflow = 0, zero = 0;
-    for (int32_t d = 0; d < t->ndim; d++) {
-        if (t->shape[d] < 0)
-            return largo__fail(LARGO_ERR_SHAPE,
-                               "%sparams[%zu].%s.shape[%d] is %lld; it must be >= 0", group->where,
-                               i, what, (int)d, (long long)t->shape[d]);
-        zero |= t->shape[d] == 0;
-        overflow |= __builtin_mul_overflow(n, t->shape[d], &n) || n > MAX_ELEMENTS;
-    }
-    if (overflow && !zero)
-        return largo__fail(
-            LARGO_ERR_SHAPE,
-            "%sparams[%zu].%s has more than 2^60 elements, the most a tensor may have",
-            group->where, i, what);
-    if (overflow) return LARGO_OK; /* empty all the same */
-    if (!zero && !t->data && what[0] == 'v')
+    LARGO__TRY(check_shape(group, i, what, t->ndim, t->shape));
+    if (!t->data && what[0] == 'v' && largo__numel(t))
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%sparams[%zu].%s.data is NULL; it must hold %lld elements",
-                           group->where, i, what, (long long)n);
+                           group->where, i, what, (long long)largo__numel(t));
     if ((uintptr_t)t->data % sizeof(float))
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%sparams[%zu].%s.data is %p; it must be aligned to 4 bytes",
@@ -69,6 +137,40 @@ static largo_status check_same_shape(const largo__group *group, size_t i, const 
     return LARGO_OK;
 }
 
+static largo_status check_shard(const largo__group *group, size_t i, const largo_param *p)
+{
+    const largo_shard *s = p->shard;
+    if (!s) return LARGO_OK;
+    if (s->placement < LARGO_LOCAL || s->placement > LARGO_REPLICATED)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].shard.placement is %d; it must be LOCAL, SHARDED or "
+                           "REPLICATED (1 to 3)",
+                           group->where, i, (int)s->placement);
+    if (!largo__is_sharded(p)) {
+        if (s->ndim == 0 && s->offset == 0) return LARGO_OK;
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].shard.ndim is %d and offset %lld; without SHARDED both "
+                           "must be 0",
+                           group->where, i, (int)s->ndim, (long long)s->offset);
+    }
+    LARGO__TRY(check_shape(group, i, "shard", s->ndim, s->shape));
+    const largo_tensor whole = largo__whole(p);
+    const int64_t n = largo__numel(&whole), here = largo__numel(&p->value);
+    if (s->offset < 0 || s->offset > n - here)
+        return largo__fail(LARGO_ERR_SHAPE,
+                           "%sparams[%zu].shard.offset is %lld with %lld elements here; together "
+                           "they must be within the %lld of the whole tensor",
+                           group->where, i, (long long)s->offset, (long long)here, (long long)n);
+    const largo__family *family = largo__param_family(group->hyper, p);
+    if (family->is_matrix)
+        return largo__fail(
+            LARGO_ERR_UNSUPPORTED,
+            "%sparams[%zu].shard is SHARDED and its tensor has %d dimensions; %s takes "
+            "only whole tensors as yet",
+            group->where, i, (int)s->ndim, family->name);
+    return LARGO_OK;
+}
+
 static largo_status check_options(const largo__group *group, size_t i, const largo_param *p)
 {
     const uint32_t known =
@@ -88,15 +190,20 @@ static largo_status check_options(const largo__group *group, size_t i, const lar
     if (p->segments < 0)
         return largo__fail(LARGO_ERR_ARGUMENT, "%sparams[%zu].segments is %d; it must be >= 0",
                            group->where, i, (int)p->segments);
-    const int64_t first = p->value.ndim ? p->value.shape[0] : 1;
+    const largo_tensor whole = largo__whole(p);
+    const int64_t first = whole.ndim ? whole.shape[0] : 1;
     if (p->segments > 1 && first % p->segments)
         return largo__fail(LARGO_ERR_SHAPE,
                            "%sparams[%zu].segments is %d; it must divide shape[0], %lld",
                            group->where, i, (int)p->segments, (long long)first);
-    if (group->hyper->algo == LARGO_MERIT && p->value.ndim > 2)
+    if (group->hyper->algo == LARGO_MERIT && whole.ndim > 2)
         return largo__fail(LARGO_ERR_SHAPE,
                            "%sparams[%zu].value.ndim is %d; LARGO_MERIT takes at most 2 as yet",
-                           group->where, i, (int)p->value.ndim);
+                           group->where, i, (int)whole.ndim);
+    if ((uintptr_t)p->stats % sizeof(double))
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%sparams[%zu].stats is %p; it must be aligned to 8 bytes", group->where,
+                           i, (void *)p->stats);
     if ((uintptr_t)p->step % sizeof *p->step)
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "%sparams[%zu].step is %p; it must be aligned to 8 bytes", group->where,
@@ -110,7 +217,7 @@ static largo_status check_options(const largo__group *group, size_t i, const lar
 
 static largo_status check_state(const largo__group *group, size_t i, const largo_param *p)
 {
-    const largo__family *family = largo__family_of(group->hyper, p->flags, p->value.ndim);
+    const largo__family *family = largo__param_family(group->hyper, p);
     for (int s = 0; s < largo__slots(family); s++) {
         const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
         const long long bytes = (long long)largo__numel(&t) * (long long)sizeof(float);
@@ -130,6 +237,7 @@ largo_status largo__param_check(const largo__group *group, size_t i, int need_st
 {
     const largo_param *p = &group->params[i];
     LARGO__TRY(check_tensor(group, i, "value", &p->value));
+    LARGO__TRY(check_shard(group, i, p));
     LARGO__TRY(check_options(group, i, p));
     if (p->grad.data) {
         LARGO__TRY(check_tensor(group, i, "grad", &p->grad));
@@ -139,13 +247,13 @@ largo_status largo__param_check(const largo__group *group, size_t i, int need_st
     return LARGO_OK;
 }
 
-enum { COUNT = -3, VALUE = -2, GRAD = -1 };
+enum { STATS = -4, COUNT = -3, VALUE = -2, GRAD = -1 };
 
 /* Memory that a step touches. */
 typedef struct range {
     uintptr_t begin, end;
     int written;
-    int slot; /* VALUE, GRAD, COUNT, or of the state */
+    int slot; /* VALUE, GRAD, COUNT, STATS, or of the state */
     size_t group, param;
 } range;
 
@@ -171,7 +279,7 @@ static size_t param_ranges(const largo__group *group, size_t g, size_t i, range 
     const int64_t n = largo__numel(&p->value);
     range what = {0, 0, 1, VALUE, g, i};
     size_t made = add_range(out, p->value.data, n, what);
-    const largo__family *family = largo__family_of(group->hyper, p->flags, p->value.ndim);
+    const largo__family *family = largo__param_family(group->hyper, p);
     for (int s = 0; s < largo__slots(family); s++) {
         const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
         what.slot = s;
@@ -179,6 +287,10 @@ static size_t param_ranges(const largo__group *group, size_t g, size_t i, range 
     }
     what.slot = COUNT;
     if (p->step) made += add_range(out + made, p->step, sizeof *p->step / sizeof(float), what);
+    what.slot = STATS;
+    if (p->stats)
+        made += add_range(out + made, p->stats,
+                          (int64_t)(sizeof *p->stats / sizeof(float)) * largo__segments(p), what);
     what.slot = GRAD;
     what.written = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
     return made + add_range(out + made, p->grad.data, n, what);
@@ -191,6 +303,8 @@ static const char *range_name(const range *r, char *text, size_t size, const lar
         snprintf(text, size, "%sparams[%zu].value", where, r->param);
     else if (r->slot == COUNT)
         snprintf(text, size, "%sparams[%zu].step", where, r->param);
+    else if (r->slot == STATS)
+        snprintf(text, size, "%sparams[%zu].stats", where, r->param);
     else if (r->slot == GRAD)
         snprintf(text, size, "%sparams[%zu].grad", where, r->param);
     else
@@ -227,7 +341,7 @@ largo_status largo__overlap_check(largo_ctx *ctx, size_t n_groups, const largo__
 {
     size_t room = 0;
     for (size_t g = 0; g < n_groups; g++)
-        room = largo__size(groups[g].n, 3 + LARGO__MAX_STATE, room);
+        room = largo__size(groups[g].n, 4 + LARGO__MAX_STATE, room);
     const size_t bytes = largo__size(room, sizeof(range), 0);
     range *ranges = largo__host_alloc(ctx, bytes);
     if (!ranges)

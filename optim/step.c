@@ -2,13 +2,14 @@
 #include <string.h>
 #include "hyper.h"
 #include "stepper.h"
+#include "../core/canon.h"
 #include "../core/status.h"
 
 /* The plan of the last call, with what it was made from. */
 typedef struct functional {
     largo__stepper stepper;
     largo_hyper hyper;
-    largo_param *params; /* a copy of the descriptors */
+    largo_param *params; /* copies of the descriptors, and of shards behind them */
     size_t n, bytes;
 } functional;
 
@@ -45,7 +46,7 @@ static int is_same(const functional *f, const largo__group *group)
 {
     return f->stepper.block && f->n == group->n &&
            largo__hyper_same_plan(&f->hyper, group->hyper) &&
-           (!f->n || memcmp(f->params, group->params, f->n * sizeof *f->params) == 0);
+           largo__params_same(f->params, f->n, group->params);
 }
 
 /* Plan for these descriptors and remember them. A failure leaves no plan, and nothing else. */
@@ -55,20 +56,39 @@ static largo_status replan(largo_ctx *ctx, functional *f, const largo__group *gr
     functional made = {0};
     made.n = group->n;
     made.hyper = *group->hyper;
-    made.bytes = largo__size(group->n, sizeof *made.params, 0);
+    made.bytes = largo__size(group->n, sizeof *made.params + sizeof(largo_shard), 0);
     LARGO__TRY(largo__stepper_make(ctx, 1, group, &made.stepper));
     made.params = largo__host_alloc(ctx, made.bytes);
     if (!made.params) {
         largo__stepper_free(ctx, &made.stepper);
         return largo__fail(LARGO_ERR_MEMORY, "no memory for descriptors, %zu bytes", made.bytes);
     }
-    if (group->n) memcpy(made.params, group->params, made.bytes);
+    largo__params_copy(made.params, (largo_shard *)(made.params + group->n), group->n,
+                       group->params);
     *f = made;
     return LARGO_OK;
 }
 
-largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
-                        const largo_param params[])
+/* Hyper-parameters, and what a parameter is without its memory. */
+static largo_status check_form(const largo_hyper *hyper, const char *name, const largo_param *param,
+                               largo_hyper *ours)
+{
+    LARGO__TRY(largo__hyper_read(hyper, "hyper", ours));
+    if (!param) return largo__fail(LARGO_ERR_ARGUMENT, "%s is NULL", name);
+    largo_param form = {0};
+    form.value = param->value;
+    form.value.data = &form; /* not NULL */
+    form.segments = param->segments;
+    form.flags = param->flags;
+    form.shard = param->shard;
+    const largo__group group = {"", ours, 1, &form};
+    return largo__param_check(&group, 0, 0);
+}
+
+/* The plan for a call, the last one or a new one; *group is what the stepper takes. */
+static largo_status prepare(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
+                            const largo_param params[], largo_hyper *ours, largo__group *group,
+                            functional **f)
 {
     if (!ctx) return largo__fail(LARGO_ERR_ARGUMENT, "ctx is NULL");
     if (step < 1)
@@ -76,31 +96,74 @@ largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, 
     if (n && !params) return largo__fail(LARGO_ERR_ARGUMENT, "params is NULL but n is %zu", n);
     if (n > UINT32_MAX)
         return largo__fail(LARGO_ERR_ARGUMENT, "n is %zu; it must be below 2^32", n);
+    LARGO__TRY(largo__hyper_read(hyper, "hyper", ours));
+    LARGO__TRY(get_functional(ctx, f));
+    const largo__group made = {"", ours, n, params};
+    *group = made;
+    return is_same(*f, group) ? LARGO_OK : replan(ctx, *f, group);
+}
+
+largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
+                        const largo_param params[])
+{
     largo_hyper ours;
-    LARGO__TRY(largo__hyper_read(hyper, "hyper", &ours));
+    largo__group group;
     functional *f = NULL;
-    LARGO__TRY(get_functional(ctx, &f));
-    const largo__group group = {"", &ours, n, params};
-    if (!is_same(f, &group)) LARGO__TRY(replan(ctx, f, &group));
+    LARGO__TRY(prepare(ctx, hyper, step, n, params, &ours, &group, &f));
     return largo__stepper_run(ctx, &f->stepper, 1, &group, step);
+}
+
+largo_status largo_step_round(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
+                              const largo_param params[], int32_t round, largo_reduction *reduction)
+{
+    if (!reduction) return largo__fail(LARGO_ERR_ARGUMENT, "reduction is NULL");
+    reduction->n = 0;
+    largo_hyper ours;
+    largo__group group;
+    functional *f = NULL;
+    LARGO__TRY(prepare(ctx, hyper, step, n, params, &ours, &group, &f));
+    return largo__stepper_round(ctx, &f->stepper, 1, &group, step, round, reduction);
+}
+
+/* Element i of the blocks that a tensor of equal segments is cut into. */
+static int64_t block_begin(int64_t i, int64_t blocks, int64_t count)
+{
+    const int64_t at = i % blocks * LARGO__CHUNK;
+    return i / blocks * count + (at < count ? at : count);
+}
+
+largo_status largo_shard_cut(const largo_hyper *hyper, const largo_param *whole, int32_t world,
+                             int32_t rank, int64_t *begin, int64_t *end)
+{
+    if (!begin || !end)
+        return largo__fail(LARGO_ERR_ARGUMENT, "%s is NULL", begin ? "end" : "begin");
+    if (world < 1 || rank < 0 || rank >= world)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "rank is %d and world %d; they must be 0 <= rank < world", (int)rank,
+                           (int)world);
+    largo_hyper ours;
+    LARGO__TRY(check_form(hyper, "whole", whole, &ours));
+    if (largo__is_sharded(whole))
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "whole.shard is SHARDED; it must be the whole tensor");
+    const largo__part part = largo__segment_part(whole, 0);
+    const int64_t per_segment = (part.count + LARGO__CHUNK - 1) / LARGO__CHUNK;
+    const int64_t blocks = per_segment * largo__segments(whole);
+    *begin = *end = 0;
+    if (!blocks) return LARGO_OK;
+    *begin = block_begin(largo__share(blocks, rank, world), per_segment, part.count);
+    *end = block_begin(largo__share(blocks, rank + 1, world), per_segment, part.count);
+    return LARGO_OK;
 }
 
 largo_status largo_slots(const largo_hyper *hyper, const largo_param *param,
                          largo_slot slots[LARGO_MAX_SLOTS], size_t *n)
 {
-    largo_hyper ours;
-    LARGO__TRY(largo__hyper_read(hyper, "hyper", &ours));
-    if (!param) return largo__fail(LARGO_ERR_ARGUMENT, "param is NULL");
     if (!slots) return largo__fail(LARGO_ERR_ARGUMENT, "slots is NULL");
     if (!n) return largo__fail(LARGO_ERR_ARGUMENT, "n is NULL");
-    largo_param shape_only = {0};
-    shape_only.value = param->value;
-    shape_only.value.data = &shape_only; /* not NULL */
-    shape_only.segments = param->segments;
-    shape_only.flags = param->flags;
-    const largo__group group = {"", &ours, 1, &shape_only};
-    LARGO__TRY(largo__param_check(&group, 0, 0));
-    const largo__family *family = largo__family_of(&ours, param->flags, param->value.ndim);
+    largo_hyper ours;
+    LARGO__TRY(check_form(hyper, "param", param, &ours));
+    const largo__family *family = largo__param_family(&ours, param);
     *n = (size_t)largo__slots(family);
     for (int s = 0; s < largo__slots(family); s++) {
         slots[s].name = family->slot_name[s];

@@ -6,21 +6,30 @@
 #include "../core/fpenv.h"
 #include "../core/status.h"
 
-static int32_t n_segments(const largo_param *p)
+typedef struct sizes {
+    size_t units, planned, shared;
+} sizes;
+
+/* Does a statistic of it cross ranks? Also where this rank has no element of it, or no gradient. */
+static int is_shared(const largo__group *group, const largo_param *p)
 {
-    return p->segments > 1 ? p->segments : 1;
+    if (!largo__is_sharded(p) || p->flags & LARGO_PARAM_FROZEN) return 0;
+    return largo__segment_pass(largo__param_family(group->hyper, p), LARGO__MAX_PASSES) != NULL;
 }
 
-static void count(size_t n_groups, const largo__group groups[], size_t *units, size_t *planned)
+static sizes count(size_t n_groups, const largo__group groups[])
 {
-    *units = *planned = 0;
+    sizes n = {0, 0, 0};
     for (size_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < groups[g].n; i++) {
             const largo_param *p = &groups[g].params[i];
+            if (is_shared(&groups[g], p)) n.shared += (size_t)largo__segments(p);
             if (!largo__is_active(p)) continue;
-            ++*planned;
-            if (largo__numel(&p->value)) *units += (size_t)n_segments(p);
+            n.planned++;
+            for (int32_t s = 0; s < largo__segments(p); s++)
+                n.units += largo__segment_part(p, s).n != 0;
         }
+    return n;
 }
 
 /* The last two dimensions of a slice are a matrix, leading ones count matrices. */
@@ -29,55 +38,93 @@ static void set_view(largo__unit *unit, const largo_param *p)
     const largo_tensor *t = &p->value;
     unit->cols = t->shape[t->ndim - 1];
     unit->rows = t->shape[t->ndim - 2];
-    if (t->ndim == 2) unit->rows /= n_segments(p);
+    if (t->ndim == 2) unit->rows /= largo__segments(p);
     unit->matrices = unit->n / (unit->rows * unit->cols);
 }
 
-/* The units of one parameter. State of a segment begins where that of the segments before ends. */
-static size_t add_units(largo__unit *out, const largo__group *group, const largo_param *p)
+/* What is here of one segment. Lines of a segment begin where those of the segments before end. */
+static void set_unit(largo__unit *unit, const largo__family *family, const largo_param *p,
+                     int32_t segment)
 {
-    const largo__family *family = largo__family_of(group->hyper, p->flags, p->value.ndim);
-    const int64_t numel = largo__numel(&p->value);
-    const int32_t segments = n_segments(p);
-    if (!numel) return 0;
-    for (int32_t s = 0; s < segments; s++) {
-        largo__unit *unit = &out[s];
-        memset(unit, 0, sizeof *unit);
-        unit->family = family;
-        unit->n = numel / segments;
-        unit->first = unit->n * s;
-        unit->p = (float *)p->value.data + unit->first;
-        unit->g = (float *)p->grad.data + unit->first;
-        unit->grad_scratch = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
-        for (int i = 0; i < largo__slots(family); i++) {
-            const largo_tensor t = largo__slot_tensor(family, i, &p->value, p->segments);
-            unit->state[i] = (float *)p->state[i] + largo__numel(&t) / segments * s;
-        }
-        if (family->is_matrix) set_view(unit, p);
+    const largo__part part = largo__segment_part(p, segment);
+    memset(unit, 0, sizeof *unit);
+    unit->family = family;
+    unit->n = part.n;
+    unit->first = part.first;
+    unit->lead = part.lead;
+    unit->count = part.count;
+    unit->p = (float *)p->value.data + part.first;
+    unit->g = (float *)p->grad.data + part.first;
+    unit->grad_scratch = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
+    unit->replicated = p->shard && p->shard->placement == LARGO_REPLICATED;
+    unit->report = p->stats ? &p->stats[segment] : NULL;
+    for (int i = 0; i < largo__slots(family); i++) {
+        const largo_tensor t = largo__slot_tensor(family, i, &p->value, p->segments);
+        const int64_t lines = largo__numel(&t) / largo__segments(p) * segment;
+        const int is_like = family->slot_shape[i] == LARGO__LIKE;
+        unit->state[i] = (float *)p->state[i] + (is_like ? part.first : lines);
     }
-    return (size_t)segments;
+    if (family->is_matrix) set_view(unit, p);
+}
+
+/* The units of a parameter, from q->unit_begin on, and its shared statistics. */
+static void add_param(largo__stepper *s, const largo__group *group, const largo_param *p,
+                      largo__planned *q)
+{
+    const largo__family *family = largo__param_family(group->hyper, p);
+    q->unit_end = q->unit_begin;
+    for (int32_t i = 0; i < largo__segments(p); i++) {
+        const int shares = q->shared_begin != q->shared_end;
+        const size_t shared = shares ? q->shared_begin + (size_t)i : 0;
+        if (shares) s->plan.shared[shared].report = p->stats ? &p->stats[i] : NULL;
+        if (!largo__segment_part(p, i).n) continue;
+        largo__unit *unit = &s->plan.unit[q->unit_end++];
+        set_unit(unit, family, p, i);
+        unit->shared = shares ? shared + 1 : 0;
+        unit->group = q->group;
+        unit->param = q->param;
+    }
+    q->ratio = largo__segment_pass(family, LARGO__MAX_PASSES);
+    const int is_empty = q->unit_begin == q->unit_end && q->shared_begin == q->shared_end;
+    q->untold = is_empty || !q->ratio ? p->stats : NULL;
+    q->segments = largo__segments(p);
+}
+
+static size_t add_shared(largo__stepper *s, size_t at, const largo__group *group,
+                         const largo_param *p)
+{
+    if (!is_shared(group, p)) return at;
+    for (int32_t i = 0; i < largo__segments(p); i++) {
+        const largo__shared shared = {largo__param_family(group->hyper, p),
+                                      largo__segment_part(p, i).count, 0, NULL};
+        s->plan.shared[at++] = shared;
+    }
+    return at;
 }
 
 static void fill(largo__stepper *s, size_t n_groups, const largo__group groups[])
 {
-    size_t unit = 0, planned = 0;
+    size_t unit = 0, planned = 0, shared = 0;
     uint32_t number = 0;
     for (size_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < groups[g].n; i++, number++) {
             const largo_param *p = &groups[g].params[i];
+            const size_t shared_begin = shared;
+            if (largo__is_sharded(p) && !s->is_sharded) s->sharded_param = number;
+            s->is_sharded |= largo__is_sharded(p);
+            shared = add_shared(s, shared, &groups[g], p);
             if (!largo__is_active(p)) continue;
             largo__planned *q = &s->planned[planned++];
+            memset(q, 0, sizeof *q);
             q->step = p->step;
             q->param = number;
             q->group = (uint32_t)g;
             q->no_decay = (p->flags & LARGO_PARAM_NO_DECAY) != 0;
             q->unit_begin = unit;
-            unit += add_units(&s->plan.unit[unit], &groups[g], p);
-            q->unit_end = unit;
-            for (size_t u = q->unit_begin; u < unit; u++) {
-                s->plan.unit[u].group = (uint32_t)g;
-                s->plan.unit[u].param = number;
-            }
+            q->shared_begin = shared_begin;
+            q->shared_end = shared;
+            add_param(s, &groups[g], p, q);
+            unit = q->unit_end;
         }
 }
 
@@ -89,17 +136,17 @@ static largo_status check_all(largo_ctx *ctx, size_t n_groups, const largo__grou
 }
 
 /* One block for all arrays, each at a multiple of 64 bytes. */
-static largo_status allocate(largo_ctx *ctx, largo__stepper *s, size_t units, size_t groups,
-                             size_t planned)
+static largo_status allocate(largo_ctx *ctx, largo__stepper *s, const sizes *n, size_t groups)
 {
-    const size_t sizes[4] = {largo__size(units, sizeof(largo__unit), 64),
-                             largo__size(units, sizeof(largo__constants), 64),
-                             largo__size(groups, sizeof(largo__group_scan), 64),
-                             largo__size(planned, sizeof(largo__planned), 64)};
-    size_t at[4], bytes = 0;
-    for (int i = 0; i < 4; i++) {
+    const size_t size[5] = {largo__size(n->units, sizeof(largo__unit), 64),
+                            largo__size(n->planned, sizeof(largo__constants), 64),
+                            largo__size(groups, sizeof(largo__group_scan), 64),
+                            largo__size(n->planned, sizeof(largo__planned), 64),
+                            largo__size(n->shared, sizeof(largo__shared), 64)};
+    size_t at[5], bytes = 0;
+    for (int i = 0; i < 5; i++) {
         at[i] = bytes;
-        bytes = largo__size(sizes[i] / 64, 64, bytes);
+        bytes = largo__size(size[i] / 64, 64, bytes);
     }
     char *block = bytes == SIZE_MAX ? NULL : largo__host_alloc(ctx, bytes);
     if (!block) return largo__fail(LARGO_ERR_MEMORY, "no memory for a plan, %zu bytes", bytes);
@@ -109,9 +156,11 @@ static largo_status allocate(largo_ctx *ctx, largo__stepper *s, size_t units, si
     s->plan.constants = (largo__constants *)(block + at[1]);
     s->plan.group = (largo__group_scan *)(block + at[2]);
     s->planned = (largo__planned *)(block + at[3]);
-    s->plan.units = units;
+    s->plan.shared = (largo__shared *)(block + at[4]);
+    s->plan.units = n->units;
     s->plan.groups = groups;
-    s->n_planned = planned;
+    s->plan.n_shared = n->shared;
+    s->n_planned = n->planned;
     return LARGO_OK;
 }
 
@@ -120,10 +169,9 @@ largo_status largo__stepper_make(largo_ctx *ctx, size_t n_groups, const largo__g
 {
     memset(stepper, 0, sizeof *stepper);
     LARGO__TRY(check_all(ctx, n_groups, groups));
-    size_t units, planned;
-    count(n_groups, groups, &units, &planned);
+    const sizes n = count(n_groups, groups);
     largo__stepper s = {0};
-    LARGO__TRY(allocate(ctx, &s, units, n_groups, planned));
+    LARGO__TRY(allocate(ctx, &s, &n, n_groups));
     fill(&s, n_groups, groups);
     const largo_status status = ctx->backend->plan(ctx, &s.plan);
     if (status != LARGO_OK) {
@@ -168,7 +216,7 @@ static void fill_constants(largo__stepper *s, const largo__group groups[])
     size_t n = 0, next = 0;
     for (size_t i = 0; i < s->n_planned; i++) {
         const largo__planned *q = &s->planned[i];
-        if (q->unit_begin == q->unit_end) continue;
+        if (q->unit_begin == q->unit_end && q->shared_begin == q->shared_end) continue;
         size_t m = 0;
         while (m < LOOK_BACK && !(made[m] && made[m]->group == q->group && made[m]->t == q->t &&
                                   made[m]->no_decay == q->no_decay))
@@ -182,6 +230,8 @@ static void fill_constants(largo__stepper *s, const largo__group groups[])
                                   &s->plan.constants[n++]);
         }
         for (size_t u = q->unit_begin; u < q->unit_end; u++) s->plan.unit[u].constants = index[m];
+        for (size_t j = q->shared_begin; j < q->shared_end; j++)
+            s->plan.shared[j].constants = index[m];
     }
     s->plan.n_constants = n;
 }
@@ -197,44 +247,153 @@ static void fill_scan(largo__stepper *s, size_t n_groups, const largo__group gro
     }
 }
 
-/* What largo_last_outcome tells, and the status. Counts move only if the step was applied. */
-static largo_status conclude(largo_ctx *ctx, largo__stepper *s, const largo__result *result)
+/* Statistics that no pass made: of a tensor without elements, or an algorithm without a ratio. */
+static void tell_untold(const largo__planned *q)
 {
+    const double weight = q->ratio && q->ratio->terms > 1 ? 0.0 : (double)NAN;
+    const double update = q->ratio ? 0.0 : (double)NAN;
+    const largo_param_stats stats = {weight, update, 1.0, 0.0};
+    for (int32_t i = 0; q->untold && i < q->segments; i++) q->untold[i] = stats;
+}
+
+/* Why a step was not applied. */
+static largo_status refused(const largo__stepper *s, const largo__result *result, int64_t param,
+                            int64_t element)
+{
+    const largo_status status = result->error ? LARGO_ERR_NON_FINITE : LARGO_SKIPPED;
+    if (result->bad_factor)
+        return largo__fail(status,
+                           "*grad_factor of group %u is %g; it must be > 0 and finite; nothing was "
+                           "written",
+                           (unsigned)result->bad_group, (double)result->bad_value);
+    if (param < 0)
+        return largo__fail(status, "a gradient on another rank is not finite or too large; nothing "
+                                   "was written");
+    const double limit = s->plan.group[s->plan.unit[result->bad_unit].group].limit;
+    return largo__fail(
+        status,
+        "the gradient of parameter %lld is %g at element %lld; scaled and clipped it "
+        "must be below %g in magnitude; nothing was written",
+        (long long)param, (double)result->bad_value, (long long)element, limit);
+}
+
+/* What largo_last_outcome tells, and the status. Counts move only if the step was applied. */
+static largo_status conclude(largo_ctx *ctx, largo__stepper *s)
+{
+    const largo__result *result = &s->result;
     largo_outcome *o = &ctx->outcome;
     memset(o, 0, sizeof *o);
     o->struct_size = sizeof *o;
     o->skipped = result->bad;
-    o->scanned = s->plan.scan != NULL;
+    o->scanned = s->plan.scan != NULL && !result->bad_factor;
     o->bad_param = o->bad_element = -1;
-    o->grad_norm = s->plan.scan ? result->grad_norm : NAN;
+    o->grad_norm = o->scanned ? result->grad_norm : NAN;
     o->clip = s->plan.groups ? s->plan.group[0].clip : 1.0;
     ctx->has_outcome = 1;
     if (!result->bad) {
-        for (size_t i = 0; i < s->n_planned; i++)
+        for (size_t i = 0; i < s->n_planned; i++) {
             if (s->planned[i].step) *s->planned[i].step = s->planned[i].t;
+            tell_untold(&s->planned[i]);
+        }
         return LARGO_OK;
     }
-    const largo__unit *unit = &s->plan.unit[result->bad_unit];
-    o->bad_param = unit->param;
-    o->bad_element = unit->first + result->bad_element;
-    return largo__fail(
-        result->error ? LARGO_ERR_NON_FINITE : LARGO_SKIPPED,
-        "the gradient of parameter %lld is %g at element %lld; scaled and clipped it "
-        "must be below %g in magnitude; nothing was written",
-        (long long)o->bad_param, (double)result->bad_value, (long long)o->bad_element,
-        s->plan.group[unit->group].limit);
+    if (!result->bad_factor && result->bad_unit != LARGO__NO_UNIT) {
+        const largo__unit *unit = &s->plan.unit[result->bad_unit];
+        o->bad_param = unit->param;
+        o->bad_element = unit->first + result->bad_element;
+    }
+    return refused(s, result, o->bad_param, o->bad_element);
+}
+
+/* A factor that forbids the step, as a loss scaler leaves it after an overflow. */
+static void check_factors(largo__stepper *s, size_t n_groups, const largo__group groups[])
+{
+    for (size_t g = 0; g < n_groups; g++) {
+        const float *factor = groups[g].hyper->grad_factor;
+        if (!factor || (*factor > 0.0f && isfinite(*factor))) continue;
+        if (!s->result.bad_factor) {
+            s->result.bad_group = g;
+            s->result.bad_value = *factor;
+        }
+        s->result.bad = s->result.bad_factor = 1;
+        s->result.error |= groups[g].hyper->non_finite == LARGO_NON_FINITE_ERROR;
+    }
+}
+
+/* Everything before the first round. `joint`: the caller or the context's callback reduces. */
+static largo_status begin(largo__stepper *s, size_t n_groups, const largo__group groups[],
+                          int64_t step, int joint)
+{
+    s->round = 0;
+    s->is_written = 0;
+    LARGO__TRY(number_steps(s, step));
+    memset(&s->result, 0, sizeof s->result);
+    s->plan.joint = joint;
+    fill_constants(s, groups);
+    fill_scan(s, n_groups, groups);
+    check_factors(s, n_groups, groups);
+    if (joint || !s->is_sharded || !(s->plan.n_shared || s->plan.scan)) return LARGO_OK;
+    return largo__fail(LARGO_ERR_STATE,
+                       "parameter %u is SHARDED and a statistic of it must be reduced, but the "
+                       "context has no all_reduce; give it one, or step by rounds",
+                       (unsigned)s->sharded_param);
+}
+
+/* Does pass 0 of a tensor in parts write before its statistics are reduced? */
+static int writes_early(const largo__plan *plan)
+{
+    for (size_t i = 0; i < plan->n_shared; i++)
+        if (plan->shared[i].family->pass[0].writes) return 1;
+    return 0;
+}
+
+/* The next stretch of work, and what it asks to reduce. */
+static largo_status advance(largo_ctx *ctx, largo__stepper *s, largo_reduction *next)
+{
+    if (!s->result.bad)
+        LARGO__TRY(ctx->backend->round(ctx, &s->plan, s->round == 0, &s->result, next));
+    s->is_written = next->n && s->result.begun && writes_early(&s->plan);
+    s->round = next->n ? s->round + 1 : 0;
+    return next->n ? LARGO_OK : conclude(ctx, s);
+}
+
+static largo_status make_round(largo_ctx *ctx, largo__stepper *s, size_t n_groups,
+                               const largo__group groups[], int64_t step, int32_t round, int joint,
+                               largo_reduction *next)
+{
+    memset(next, 0, sizeof *next);
+    const largo__fpenv previous = largo__fpenv_enter();
+    largo_status status = round ? LARGO_OK : begin(s, n_groups, groups, step, joint);
+    if (status == LARGO_OK) status = advance(ctx, s, next);
+    largo__fpenv_leave(previous);
+    return status;
 }
 
 largo_status largo__stepper_run(largo_ctx *ctx, largo__stepper *s, size_t n_groups,
                                 const largo__group groups[], int64_t step)
 {
-    LARGO__TRY(number_steps(s, step));
-    const largo__fpenv previous = largo__fpenv_enter();
-    fill_constants(s, groups);
-    fill_scan(s, n_groups, groups);
-    largo__result result = {0};
-    largo_status status = ctx->backend->step(ctx, &s->plan, &result);
-    if (status == LARGO_OK) status = conclude(ctx, s, &result);
-    largo__fpenv_leave(previous);
-    return status;
+    const largo_ctx_options *host = &ctx->options;
+    for (int32_t round = 0;; round++) {
+        largo_reduction r;
+        const largo_status status =
+            make_round(ctx, s, n_groups, groups, step, round, host->all_reduce != NULL, &r);
+        if (!r.n) return status;
+        const int failure =
+            host->all_reduce(host->all_reduce_user, r.values, r.n, r.dtype, r.op, host->stream);
+        if (!failure) continue;
+        s->round = 0;
+        return largo__fail(
+            LARGO_ERR_CALLBACK, "all_reduce of %zu values returned %d; %s", r.n, failure,
+            s->is_written ? "moments are written, values are not" : "nothing was written");
+    }
+}
+
+largo_status largo__stepper_round(largo_ctx *ctx, largo__stepper *s, size_t n_groups,
+                                  const largo__group groups[], int64_t step, int32_t round,
+                                  largo_reduction *reduction)
+{
+    if (round && round != s->round)
+        return largo__fail(LARGO_ERR_STATE, "round is %d; the next one is %d", (int)round,
+                           (int)s->round);
+    return make_round(ctx, s, n_groups, groups, step, round, 1, reduction);
 }

@@ -10,14 +10,22 @@ typedef struct largo__planned {
     int64_t *step;                   /* its own count, or NULL */
     int64_t t;                       /* the number of the step being made */
     uint32_t param, group, no_decay; /* param: counted over all groups */
-    size_t unit_begin, unit_end;
+    size_t unit_begin, unit_end, shared_begin, shared_end;
+    largo_param_stats *untold; /* statistics that the step does not compute; or NULL */
+    int32_t segments;
+    const largo__pass *ratio; /* the pass with statistics of the segment; NULL: none */
 } largo__planned;
 
 typedef struct largo__stepper {
     largo__plan plan;
     largo__planned *planned;
     size_t n_planned;
-    void *block; /* all arrays of the plan */
+    int is_sharded; /* a parameter is: its number follows */
+    uint32_t sharded_param;
+    int32_t round;        /* the one that is expected next, after 0; 0: no step is under way */
+    int is_written;       /* the step under way has written something */
+    largo__result result; /* of the step under way */
+    void *block;          /* all arrays of the plan */
     size_t bytes;
 } largo__stepper;
 
@@ -27,8 +35,13 @@ largo_status largo__stepper_make(largo_ctx *ctx, size_t n_groups, const largo__g
 void largo__stepper_free(largo_ctx *ctx, largo__stepper *stepper);
 
 /* One step; hyper[g] are checked and fit the plan. `step` is for parameters without a count. Fills
- * ctx->outcome. */
+ * ctx->outcome. stepper->is_written after a failure: it left something half-written. */
 largo_status largo__stepper_run(largo_ctx *ctx, largo__stepper *stepper, size_t n_groups,
                                 const largo__group groups[], int64_t step);
+
+/* The same round by round, reduced by the caller. */
+largo_status largo__stepper_round(largo_ctx *ctx, largo__stepper *stepper, size_t n_groups,
+                                  const largo__group groups[], int64_t step, int32_t round,
+                                  largo_reduction *reduction);
 
 #endif

@@ -28,9 +28,11 @@ PLACE(largo_param, flags, 196);
 PLACE(largo_param, id, 200);
 PLACE(largo_param, pad, 204);
 PLACE(largo_param, step, 208);
-PLACE(largo_param, reserved, 216);
+PLACE(largo_param, shard, 216);
+PLACE(largo_param, stats, 224);
+PLACE(largo_param, reserved, 232);
 
-SIZE(largo_ctx_options, 72);
+SIZE(largo_ctx_options, 88);
 PLACE(largo_ctx_options, struct_size, 0);
 PLACE(largo_ctx_options, backend, 8);
 PLACE(largo_ctx_options, device, 12);
@@ -41,6 +43,8 @@ PLACE(largo_ctx_options, parallel_user, 40);
 PLACE(largo_ctx_options, alloc, 48);
 PLACE(largo_ctx_options, free, 56);
 PLACE(largo_ctx_options, alloc_user, 64);
+PLACE(largo_ctx_options, all_reduce, 72);
+PLACE(largo_ctx_options, all_reduce_user, 80);
 
 SIZE(largo_capability, 32);
 PLACE(largo_capability, kind, 0);
@@ -49,7 +53,7 @@ PLACE(largo_capability, available, 16);
 PLACE(largo_capability, reserved, 20);
 PLACE(largo_capability, reason, 24);
 
-SIZE(largo_hyper, 192);
+SIZE(largo_hyper, 200);
 PLACE(largo_hyper, struct_size, 0);
 PLACE(largo_hyper, algo, 8);
 PLACE(largo_hyper, non_finite, 12);
@@ -80,6 +84,25 @@ PLACE(largo_hyper, trust_ratio_min, 160);
 PLACE(largo_hyper, trust_ratio_max, 168);
 PLACE(largo_hyper, grad_scale, 176);
 PLACE(largo_hyper, max_grad_norm, 184);
+PLACE(largo_hyper, grad_factor, 192);
+
+SIZE(largo_shard, 64);
+PLACE(largo_shard, placement, 0);
+PLACE(largo_shard, ndim, 4);
+PLACE(largo_shard, shape, 8);
+PLACE(largo_shard, offset, 56);
+
+SIZE(largo_param_stats, 32);
+PLACE(largo_param_stats, weight_norm, 0);
+PLACE(largo_param_stats, update_norm, 8);
+PLACE(largo_param_stats, trust_ratio, 16);
+PLACE(largo_param_stats, reserved, 24);
+
+SIZE(largo_reduction, 24);
+PLACE(largo_reduction, values, 0);
+PLACE(largo_reduction, n, 8);
+PLACE(largo_reduction, dtype, 16);
+PLACE(largo_reduction, op, 20);
 
 SIZE(largo_slot, 80);
 PLACE(largo_slot, name, 0);

@@ -177,7 +177,7 @@ static void flags_and_reserved(void **state)
     (void)state;
     for (int bit = 4; bit < 32; bit++)
         REFUSED(LARGO_ERR_ARGUMENT, "flags", p->flags = 1u << bit | LARGO_PARAM_NO_DECAY);
-    for (int word = 0; word < 5; word++)
+    for (int word = 0; word < 3; word++)
         REFUSED(LARGO_ERR_ARGUMENT, "reserved", p->reserved[word] = (uint64_t)1 << 63);
     REFUSED(LARGO_ERR_ARGUMENT, "pad", p->pad = 1);
     REFUSED(LARGO_ERR_ARGUMENT, "flags",

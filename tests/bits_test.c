@@ -217,11 +217,7 @@ static largo_hyper make_hyper(const struct options *o)
     largo_hyper h;
     assert_ok(largo_hyper_init(&h, o->algo));
     h.lr = 0.01;
-    char name[40];
-    double x;
-    int k;
-    for (const char *at = o->set; sscanf(at, " %39[^=]=%lf%n", name, &x, &k) == 2; at += k)
-        assert_ok(largo_hyper_set(&h, name, x));
+    test_hyper_set(&h, o->set);
     return h;
 }
 

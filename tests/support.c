@@ -83,3 +83,12 @@ const char *const *test_isas(void)
     names[found] = NULL;
     return names;
 }
+
+void test_hyper_set(largo_hyper *hyper, const char *fields)
+{
+    char name[40];
+    double x;
+    int k;
+    for (const char *at = fields; sscanf(at, " %39[^=]=%lf%n", name, &x, &k) == 2; at += k)
+        assert_ok(largo_hyper_set(hyper, name, x));
+}
