@@ -47,13 +47,13 @@ const largo__kernel *const tables[] = {
 struct Memory {
     explicit Memory(std::size_t n)
         : arrays(6, n, 1088, default_threads(), 0.0f), row(n / COLS, 1e3f), col(COLS, 1e6f),
-          row_sum(n / COLS), col_sum(COLS)
+          row_stat(2 * (n / COLS)), col_stat(2 * COLS)
     {
     }
     enum { P, G, M, V, U, SPARE };
     Arrays arrays;
     std::vector<float> row, col;
-    std::vector<double> row_sum, col_sum;
+    std::vector<double> row_stat, col_stat; // pairs
 };
 
 void refill(const Memory &memory, std::size_t n)
@@ -109,7 +109,7 @@ void run_spans(const largo__kernel &kernel, const Row &row, const Memory &memory
 
 void run_tiles(const largo__kernel &kernel, Memory &memory, std::size_t n, const largo__k &k)
 {
-    double strips[LARGO__SUPER_ROWS / LARGO__TILE_ROWS];
+    double strips[LARGO__SUPER_ROWS / LARGO__TILE_ROWS][2];
     const Arrays &a = memory.arrays;
     const std::size_t rows = n / COLS;
     for (std::size_t i = 0; i < rows; i += LARGO__SUPER_ROWS) {
@@ -123,9 +123,9 @@ void run_tiles(const largo__kernel &kernel, Memory &memory, std::size_t n, const
         tile.cols = static_cast<std::int64_t>(COLS);
         tile.row = memory.row.data() + i;
         tile.col = memory.col.data();
-        tile.row_sum = memory.row_sum.data() + i;
-        tile.col_sum = memory.col_sum.data();
-        tile.strip_sum = strips;
+        tile.row_stat = reinterpret_cast<double(*)[2]>(memory.row_stat.data()) + i;
+        tile.col_stat = reinterpret_cast<double(*)[2]>(memory.col_stat.data());
+        tile.strip_stat = strips;
         kernel.tile(&tile, &k);
     }
 }

@@ -47,22 +47,23 @@ enum { LARGO__LIKE = 1, LARGO__ROWS_OF = 2, LARGO__COLS_OF = 3 };
 
 /* One segment of one parameter: the unit that has statistics of its own. Never empty. */
 typedef struct largo__unit {
-    const largo__family *family;
+    /* In one cache line, what a small tensor is stepped by: most tensors of a model are small. */
+    _Alignas(64) const largo__family *family;
     float *p, *g;
+    int64_t n; /* elements here */
+    uint32_t group;
+    uint32_t replicated;       /* all ranks have it */
+    largo_param_stats *report; /* where the caller wants its statistics; or NULL */
     float *state[LARGO__MAX_STATE];
-    int64_t n;     /* elements here */
+
     int64_t lead;  /* elements of the segment before them, on other ranks */
     int64_t count; /* elements of the segment on all ranks */
     int64_t matrices, rows,
-        cols;           /* matrices * rows * cols = n where the family is_matrix; else 0 */
-    uint32_t constants; /* index into plan.constants; set for each step */
-    uint32_t group;
-    uint32_t grad_scratch;     /* g may be overwritten */
-    uint32_t param;            /* counted over all groups */
-    uint32_t replicated;       /* all ranks have it */
-    size_t shared;             /* 1 + its place in plan.shared; 0: its statistics are its own */
-    int64_t first;             /* of this segment, in elements of the parameter */
-    largo_param_stats *report; /* where the caller wants its statistics; or NULL */
+        cols;              /* matrices * rows * cols = n where the family is_matrix; else 0 */
+    uint32_t grad_scratch; /* g may be overwritten */
+    uint32_t param;        /* counted over all groups */
+    int64_t first;         /* of this segment, in elements of the parameter */
+    size_t shared;         /* 1 + its place in plan.shared; 0: its statistics are its own */
 } largo__unit;
 
 /* Statistics of a segment that several ranks hold parts of. Every rank has the same list of them,
@@ -70,7 +71,8 @@ typedef struct largo__unit {
 typedef struct largo__shared {
     const largo__family *family;
     int64_t count;
-    uint32_t constants; /* of a report */
+    size_t planned;     /* of optim/stepper.h; where there is a report */
+    uint32_t constants; /* of the report */
     largo_param_stats *report;
 } largo__shared;
 
@@ -92,8 +94,9 @@ typedef struct largo__plan {
     size_t units, groups;
     largo__unit *unit;
     largo__group_scan *group;
-    largo__constants *constants; /* room for one per unit */
+    largo__constants *constants; /* room for one per parameter */
     size_t n_constants;
+    uint32_t *constants_of; /* [units], which of them; set for each step */
     size_t n_shared;
     largo__shared *shared;
     const largo__pass *scan; /* this step reads all gradients first, by this pass; NULL: not */

@@ -8,7 +8,8 @@
 #include "kernels.h"
 #include "../optim/all.h"
 
-enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK, AHEAD = 512 };
+/* FEW: up to so many elements, lanes are cleared and added with a constant bound. */
+enum { LANES = LARGO__LANES, CHUNK = LARGO__CHUNK, AHEAD = 512, FEW = 16 };
 
 /* Streams at the element that a loop is at. No restrict: u may be g. */
 typedef struct streams {
@@ -154,14 +155,17 @@ LARGO_FN void put_lane(const row *r, lanes *acc, int l, const gathered *lane)
 LARGO_FN void clear(const row *r, int64_t n, lanes *acc)
 {
     const gathered zero = {{0}, {0}};
-    for (int l = 0; l < largo__used_lanes(n); l++) put_lane(r, acc, l, &zero);
+    if (n <= FEW)
+        for (int l = 0; l < FEW; l++) put_lane(r, acc, l, &zero);
+    else
+        for (int l = 0; l < largo__used_lanes(n); l++) put_lane(r, acc, l, &zero);
 }
 
 /* n <= LANES elements, one for each lane. */
 LARGO_FN void block(const row *r, int scaled, const streams *s, const largo__k *k, int64_t at,
                     int n, int fresh, lanes *acc, columns *col)
 {
-    prefetch(r, s, at);
+    if (n == LANES) prefetch(r, s, at); /* short of that, what follows is another tensor's */
     LARGO_IVDEP
     for (int l = 0; l < n; l++) {
         gathered lane = get_lane(r, acc, l, fresh);
@@ -208,14 +212,15 @@ LARGO_FN uint32_t max_used(const int32_t max[LANES], int used)
     return (uint32_t)m;
 }
 
-/* The largest over the lanes that n elements reach; all of them, the common case, by a constant bound. */
+/* The largest over the lanes that n elements reach; the common cases by a constant bound. */
 LARGO_FN uint32_t max_lanes(const int32_t max[LANES], int64_t n)
 {
-    return n > LANES / 2 ? max_used(max, LANES) : max_used(max, largo__used_lanes(n));
+    if (n > LANES / 2) return max_used(max, LANES);
+    return n <= FEW ? max_used(max, FEW) : max_used(max, largo__used_lanes(n));
 }
 
 /* The tree over the lanes that n elements reach, its first level straight from float. */
-LARGO_FN double sum_lanes(const float sum[LANES], int used)
+LARGO_FN double sum_used(const float sum[LANES], int used)
 {
     double lane[LANES];
     if (used == 1) return (double)sum[0];
@@ -224,12 +229,17 @@ LARGO_FN double sum_lanes(const float sum[LANES], int used)
     return largo__tree(lane, half);
 }
 
+LARGO_FN double sum_lanes(const float sum[LANES], int64_t n)
+{
+    if (n > LANES / 2) return sum_used(sum, LANES);
+    return n <= FEW ? sum_used(sum, FEW) : sum_used(sum, largo__used_lanes(n));
+}
+
 /* Lanes of n elements from `at` on to one double. */
 LARGO_FN double finish_lanes(const row *r, int t, int scaled, const streams *s, const largo__k *k,
                              int64_t at, int64_t n, const lanes *acc)
 {
-    const double sum = n > LANES / 2 ? sum_lanes(acc->sum[t], LANES)
-                                     : sum_lanes(acc->sum[t], largo__used_lanes(n));
+    const double sum = sum_lanes(acc->sum[t], n);
     if (!largo__needs_second_look(sum)) return sum;
     if (sum == 0.0 && all_zero(r, t, scaled, s, k, at, n)) return 0.0;
     return second_look(r, t, scaled, s, k, at, n);
@@ -272,7 +282,7 @@ LARGO_FN void chunk(const row *r, int scaled, const streams *s, const largo__k *
 LARGO_FN void plain(const row *r, int scaled, const streams *s, const largo__k *k, int64_t i,
                     int64_t end)
 {
-    prefetch(r, s, i);
+    if (end - i == LANES) prefetch(r, s, i);
     LARGO_IVDEP
     for (; i < end; i++) {
         largo__elem x = load(s, r->reads, scaled, i);

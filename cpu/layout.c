@@ -10,6 +10,7 @@ typedef struct builder {
     const largo__plan *plan;
     largo__layout *layout; /* its arrays are NULL while counting */
     size_t threads, items, lists;
+    size_t last_unit; /* of the item emitted last, where it is one of whole units */
     size_t cache;
     size_t kept; /* elements of the direction that a thread keeps, the most of any wave */
 } builder;
@@ -122,8 +123,8 @@ static void reverse(builder *b, size_t from)
 }
 
 /* Thread t's part of the units of a class, by elements, in spans of whole chunks. */
-static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *is_class,
-                       largo__item_kind kind, int pass, int kept)
+static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *is_class, int pass,
+                       int kept)
 {
     const int64_t total = elements(b, from, to, is_class);
     const int64_t low = thread_share(total, t, b->threads),
@@ -134,7 +135,8 @@ static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *i
     for (size_t u = from; u < to && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_class(unit)) continue;
-        largo__item item = {kind, pass, u, cut(low, start, unit), cut(high, start, unit), NULL};
+        largo__item item = {LARGO__ITEM_SPAN,       pass, u, cut(low, start, unit),
+                            cut(high, start, unit), NULL};
         start += unit->n;
         if (item.begin == item.end) continue;
         if (kept && !unit->grad_scratch) {
@@ -147,6 +149,18 @@ static void emit_spans(builder *b, size_t t, size_t from, size_t to, class_fn *i
     if (pass > 0) reverse(b, first);
 }
 
+/* A list of one kind of whole units: neighbours are one item. */
+static void emit_unit(builder *b, largo__item_kind kind, size_t first_item, size_t unit)
+{
+    const largo__item item = {kind, 0, unit, (int64_t)unit, (int64_t)unit + 1, NULL};
+    if (b->items > first_item && b->last_unit + 1 == unit) {
+        if (b->layout->item) b->layout->item[b->items - 1].end++;
+    } else {
+        emit(b, item);
+    }
+    b->last_unit = unit;
+}
+
 /* Thread t's small units. A unit costs about as much as this many elements before its first. */
 static void emit_whole(builder *b, size_t t)
 {
@@ -156,11 +170,11 @@ static void emit_whole(builder *b, size_t t)
         if (is_small(&b->plan->unit[u])) total += b->plan->unit[u].n + OVERHEAD;
     const int64_t low = thread_share(total, t, b->threads),
                   high = thread_share(total, t + 1, b->threads);
+    const size_t first = b->items;
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
         if (!is_small(unit)) continue;
-        const largo__item item = {LARGO__ITEM_WHOLE, 0, u, 0, unit->n, NULL};
-        if (start >= low && start < high) emit(b, item);
+        if (start >= low && start < high) emit_unit(b, LARGO__ITEM_WHOLE, first, u);
         start += unit->n + OVERHEAD;
     }
 }
@@ -220,11 +234,11 @@ static void emit_waves(builder *b)
                 begin_list(b);
                 if (first && pass == 0) {
                     emit_whole(b, t);
-                    emit_spans(b, t, 0, b->plan->units, is_stream, LARGO__ITEM_SPAN, 0, 0);
+                    emit_spans(b, t, 0, b->plan->units, is_stream, 0, 0);
                 }
                 if (pass == 0 && from > before)
-                    emit_spans(b, t, before, from, is_wave, LARGO__ITEM_SPAN, last, keeps_before);
-                emit_spans(b, t, from, to, is_wave, LARGO__ITEM_SPAN, pass, keeps);
+                    emit_spans(b, t, before, from, is_wave, last, keeps_before);
+                emit_spans(b, t, from, to, is_wave, pass, keeps);
             }
         first = 0;
         before = from;
@@ -235,7 +249,7 @@ static void emit_waves(builder *b)
     if (last == 0) return;
     for (size_t t = 0; t < b->threads; t++) {
         begin_list(b);
-        emit_spans(b, t, before, from, is_wave, LARGO__ITEM_SPAN, last, keeps_before);
+        emit_spans(b, t, before, from, is_wave, last, keeps_before);
     }
 }
 
@@ -246,7 +260,7 @@ static void emit_shared(builder *b, int pass)
     if (!b->plan->n_shared) return;
     for (size_t t = 0; t < b->threads; t++) {
         begin_list(b);
-        emit_spans(b, t, 0, b->plan->units, is_shared, LARGO__ITEM_SPAN, pass, 0);
+        emit_spans(b, t, 0, b->plan->units, is_shared, pass, 0);
     }
 }
 
@@ -332,12 +346,35 @@ static void emit_matrices(builder *b)
 
 /* ---- all lists ---- */
 
+/* Thread t's part of all gradients, by elements. */
+static void emit_scan(builder *b, size_t t)
+{
+    const int64_t total = elements(b, 0, b->plan->units, is_any);
+    const int64_t low = thread_share(total, t, b->threads),
+                  high = thread_share(total, t + 1, b->threads);
+    int64_t start = 0;
+    size_t first = b->items;
+    for (size_t u = 0; u < b->plan->units && start < high; u++) {
+        const largo__unit *unit = &b->plan->unit[u];
+        const int64_t begin = cut(low, start, unit), end = cut(high, start, unit);
+        start += unit->n;
+        if (begin == end) continue;
+        if (begin == 0 && end == unit->n) {
+            emit_unit(b, LARGO__ITEM_SCAN_UNITS, first, u);
+        } else {
+            const largo__item item = {LARGO__ITEM_SCAN, 0, u, begin, end, NULL};
+            emit(b, item);
+            first = b->items;
+        }
+    }
+}
+
 static void emit_all(builder *b)
 {
     b->items = b->lists = 0;
     for (size_t t = 0; t < b->threads; t++) {
         begin_list(b);
-        emit_spans(b, t, 0, b->plan->units, is_any, LARGO__ITEM_SCAN, 0, 0);
+        emit_scan(b, t);
     }
     for (size_t t = 0; t < b->threads; t++) {
         const largo__item decide = {LARGO__ITEM_DECIDE, 0, 0, 0, 0, NULL};
@@ -468,7 +505,7 @@ largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_
                                   size_t cache, size_t *bytes)
 {
     largo__layout counted = {0};
-    builder b = {plan, &counted, 1, 0, 0, cache, 0};
+    builder b = {plan, &counted, 1, 0, 0, 0, cache, 0};
     b.threads = counted.threads = useful_threads(&b, threads);
     emit_all(&b);
     counted.items = b.items;

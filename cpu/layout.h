@@ -22,9 +22,10 @@
 enum { LARGO__SMALL = 32768 }; /* elements of a unit that one thread takes whole */
 
 typedef enum largo__item_kind {
-    LARGO__ITEM_SCAN, /* elements [begin, end) */
+    LARGO__ITEM_SCAN,       /* elements [begin, end) */
+    LARGO__ITEM_SCAN_UNITS, /* all elements of units [begin, end) */
     LARGO__ITEM_DECIDE,
-    LARGO__ITEM_WHOLE, /* all passes of a small unit */
+    LARGO__ITEM_WHOLE, /* all passes of small units [begin, end) */
     LARGO__ITEM_SPAN,  /* elements [begin, end) of one pass */
     LARGO__ITEM_TILES, /* super tiles [begin, end) of one pass */
     LARGO__ITEM_LINES, /* rows and columns of matrices [begin, end), after a pass */

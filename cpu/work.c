@@ -85,11 +85,16 @@ static void finish_segment(const largo__unit *unit, const largo__family *family,
     largo__stats_finish(p, stat, unit->count, d, k->seg, tells ? unit->report : NULL);
 }
 
+static const largo__constants *constants_of(const largo__run *run, size_t unit)
+{
+    return &run->plan->constants[run->plan->constants_of[unit]];
+}
+
 static void do_span(const largo__run *run, const largo__item *item)
 {
     const largo__unit *unit = &run->plan->unit[item->unit];
     const largo__work *work = &run->layout->work[item->unit];
-    const largo__constants *c = &run->plan->constants[unit->constants];
+    const largo__constants *c = constants_of(run, item->unit);
     if (item->pass >= largo__passes(work->family)) return;
     const largo__pass *pass = &work->family->pass[item->pass];
     largo__k k = c->k;
@@ -221,7 +226,7 @@ static void do_matrix(const largo__run *run, const largo__item *item)
 {
     const largo__unit *unit = &run->plan->unit[item->unit];
     const largo__work *work = &run->layout->work[item->unit];
-    const largo__constants *c = &run->plan->constants[unit->constants];
+    const largo__constants *c = constants_of(run, item->unit);
     largo__stats stats;
     largo__stats_clear(&stats);
     switch (item->kind) {
@@ -260,26 +265,27 @@ static void pass_one_chunk(const largo__run *run, const largo__unit *unit, const
     }
 }
 
-static void whole_flat(const largo__run *run, const largo__unit *unit, const largo__family *family,
-                       const largo__constants *c, float *scratch)
+static void one_chunk(const largo__run *run, const largo__unit *unit, const largo__family *family,
+                      const largo__d *d, largo__k *k, float *u)
 {
-    const int passes = largo__passes(family);
-    float *u = scratch; /* nearer than the gradient, even where that may be overwritten */
-    largo__k k = c->k;
-    if (unit->n <= LARGO__CHUNK) {
-        double stat[2] = {0.0, 0.0};
-        for (int pass = 0; pass < passes; pass++) {
-            const largo__pass *p = largo__segment_pass(family, pass);
-            if (p) largo__stats_finish(p, stat, unit->count, &c->d, k.seg, unit->report);
-            pass_one_chunk(run, unit, &family->pass[pass], &k, u, stat);
-        }
-        return;
+    const largo__pass *told = NULL; /* the pass whose statistics are in stat */
+    double stat[2] = {0.0, 0.0};
+    for (int i = 0; i < LARGO__MAX_PASSES && family->pass[i].reads; i++) {
+        const largo__pass *pass = &family->pass[i];
+        if (told) largo__stats_finish(told, stat, unit->n, d, k->seg, unit->report);
+        pass_one_chunk(run, unit, pass, k, u, stat);
+        told = pass->segment ? pass : NULL;
     }
+}
+
+static void several_chunks(const largo__run *run, const largo__unit *unit,
+                           const largo__family *family, const largo__d *d, largo__k *k, float *u)
+{
     largo__stats stats;
     largo__stats_clear(&stats);
-    for (int pass = 0; pass < passes; pass++) {
-        finish_segment(unit, family, pass, &stats, &c->d, &k, 1);
-        pass_span(run, unit, &family->pass[pass], &k, 0, unit->n, u, &stats);
+    for (int pass = 0; pass < largo__passes(family); pass++) {
+        finish_segment(unit, family, pass, &stats, d, k, 1);
+        pass_span(run, unit, &family->pass[pass], k, 0, unit->n, u, &stats);
     }
 }
 
@@ -299,47 +305,70 @@ static void whole_matrix(const largo__run *run, const largo__unit *unit, const l
     }
 }
 
+/* The direction is kept in the thread's memory, nearer than the gradient even where that may be
+ * overwritten. */
 static void do_whole(const largo__run *run, const largo__item *item, size_t thread)
 {
-    const largo__unit *unit = &run->plan->unit[item->unit];
-    const largo__constants *c = &run->plan->constants[unit->constants];
     const largo__scratch *scratch = &run->layout->scratch[thread];
-    if (unit->family->is_matrix)
-        whole_matrix(run, unit, c, scratch);
-    else
-        whole_flat(run, unit, run->layout->work[item->unit].family, c, scratch->u);
+    const largo__constants *c = NULL;
+    largo__k k = {0};
+    for (size_t u = (size_t)item->begin; u < (size_t)item->end; u++) {
+        const largo__unit *unit = &run->plan->unit[u];
+        const largo__family *family = unit->family->kept ? unit->family->kept : unit->family;
+        if (c != constants_of(run, u)) {
+            c = constants_of(run, u);
+            k = c->k;
+        }
+        if (unit->family->is_matrix)
+            whole_matrix(run, unit, c, scratch);
+        else if (unit->n <= LARGO__CHUNK)
+            one_chunk(run, unit, family, &c->d, &k, scratch->u);
+        else
+            several_chunks(run, unit, family, &c->d, &k, scratch->u);
+    }
 }
 
 /* ---- the scan ---- */
 
-static void scan_span(const largo__run *run, const largo__item *item, largo__stats *stats)
+/* What a thread has found since it last shared it, all of one place. */
+typedef struct findings {
+    largo__stats stats;
+    largo__stats *place;
+} findings;
+
+static void share(const largo__run *run, findings *f)
+{
+    if (f->place) largo__stats_merge(f->place, &f->stats, run->plan->scan);
+    largo__stats_clear(&f->stats);
+}
+
+static void scan_span(const largo__run *run, size_t u, int64_t begin, int64_t end, findings *f)
 {
     const largo__pass *scan = run->plan->scan;
-    const largo__unit *unit = &run->plan->unit[item->unit];
+    const largo__unit *unit = &run->plan->unit[u];
+    largo__stats *place = &run->layout->found[unit->group][unit->replicated];
+    if (place != f->place) share(run, f);
+    f->place = place;
     largo__k k = {0};
     k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
-    sum_span(run->kernels[scan->row].span, unit, scan, &k, item->begin, item->end, NULL, stats);
+    sum_span(run->kernels[scan->row].span, unit, scan, &k, begin, end, NULL, &f->stats);
 }
 
-/* Where the findings of an item go. */
-static largo__stats *found_of(const largo__run *run, const largo__item *item)
-{
-    const largo__unit *unit = &run->plan->unit[item->unit];
-    return &run->layout->found[unit->group][unit->replicated];
-}
-
-/* A thread's whole list: its findings are shared once for each run of items of one place. */
+/* A thread's whole list. */
 static void do_scans(const largo__run *run, const largo__item *item, size_t n)
 {
-    largo__stats stats;
-    largo__stats_clear(&stats);
+    findings f;
+    f.place = NULL;
+    largo__stats_clear(&f.stats);
     for (size_t i = 0; i < n; i++) {
-        largo__stats *found = found_of(run, &item[i]);
-        scan_span(run, &item[i], &stats);
-        if (i + 1 < n && found_of(run, &item[i + 1]) == found) continue;
-        largo__stats_merge(found, &stats, run->plan->scan);
-        largo__stats_clear(&stats);
+        if (item[i].kind == LARGO__ITEM_SCAN) {
+            scan_span(run, item[i].unit, item[i].begin, item[i].end, &f);
+            continue;
+        }
+        for (size_t u = (size_t)item[i].begin; u < (size_t)item[i].end; u++)
+            scan_span(run, u, 0, run->plan->unit[u].n, &f);
     }
+    share(run, &f);
 }
 
 /* After scale and clip; NaN is too large. */
@@ -421,7 +450,7 @@ void largo__work_list(largo__run *run, size_t phase, size_t thread)
     const largo__layout *layout = run->layout;
     const size_t list = phase * layout->threads + thread;
     const size_t begin = layout->first[list], end = layout->first[list + 1];
-    if (begin < end && layout->item[begin].kind == LARGO__ITEM_SCAN) {
+    if (begin < end && layout->item[begin].kind <= LARGO__ITEM_SCAN_UNITS) {
         do_scans(run, &layout->item[begin], end - begin);
         return;
     }

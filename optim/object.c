@@ -11,9 +11,8 @@
 typedef struct owned {
     void *memory; /* all its own slots; NULL: none */
     size_t bytes;
-    uint32_t slots; /* bit s: slot s is ours */
-    int64_t step;   /* its count, unless the caller brought one */
-    uint32_t step_is_ours;
+    uint32_t slots;        /* bit s: slot s is ours */
+    uint32_t step_is_ours; /* its count, unless the caller brought one, is in group.counts */
 } owned;
 
 typedef struct group {
@@ -21,8 +20,9 @@ typedef struct group {
     largo_hyper planned; /* as of the plan */
     size_t n;
     largo_param *params; /* copies, with state and step filled in */
+    int64_t *counts;     /* side by side: every step reads and writes them all */
     owned *own;
-    size_t bytes; /* of params, own and shards, one block */
+    size_t bytes; /* of params, counts, own and shards, one block */
     largo_schedule schedule;
     int has_schedule;
     char where[32];
@@ -94,15 +94,17 @@ static largo_status make_group(largo_ctx *ctx, const largo_hyper *hyper, size_t 
     g->n = n;
     const largo__group view = {g->where, &g->hyper, n, params};
     for (size_t i = 0; i < n; i++) LARGO__TRY(largo__param_check(&view, i, 0));
-    g->bytes = largo__size(n, sizeof *g->params + sizeof *g->own + sizeof(largo_shard), 0);
+    g->bytes = largo__size(
+        n, sizeof *g->params + sizeof *g->counts + sizeof *g->own + sizeof(largo_shard), 0);
     g->params = largo__host_alloc(ctx, g->bytes);
     if (!g->params) return no_memory("a group", g->bytes);
-    g->own = (owned *)(g->params + n);
-    memset(g->own, 0, n * sizeof *g->own);
+    g->counts = (int64_t *)(g->params + n);
+    g->own = (owned *)(g->counts + n);
+    memset(g->counts, 0, n * (sizeof *g->counts + sizeof *g->own));
     largo__params_copy(g->params, (largo_shard *)(g->own + n), n, params);
     for (size_t i = 0; i < n; i++) {
         g->own[i].step_is_ours = !params[i].step;
-        if (!params[i].step) g->params[i].step = &g->own[i].step;
+        if (!params[i].step) g->params[i].step = &g->counts[i];
     }
     for (size_t i = 0; i < n; i++) LARGO__TRY(make_state(ctx, g, i, hyper));
     return LARGO_OK;

@@ -7,25 +7,38 @@
 #include "../core/status.h"
 
 typedef struct sizes {
-    size_t units, planned, shared;
+    size_t units, planned, shared, untold;
 } sizes;
+
+/* Its pass with statistics of the segment; NULL: it has none. */
+static const largo__pass *segment_pass_of(const largo__group *group, const largo_param *p)
+{
+    return largo__segment_pass(largo__param_family(group->hyper, p), LARGO__MAX_PASSES);
+}
 
 /* Does a statistic of it cross ranks? Also where this rank has no element of it, or no gradient. */
 static int is_shared(const largo__group *group, const largo_param *p)
 {
     if (!largo__is_sharded(p) || p->flags & LARGO_PARAM_FROZEN) return 0;
-    return largo__segment_pass(largo__param_family(group->hyper, p), LARGO__MAX_PASSES) != NULL;
+    return segment_pass_of(group, p) != NULL;
+}
+
+static int is_untold(const largo__group *group, const largo_param *p)
+{
+    if (!p->stats) return 0;
+    return !segment_pass_of(group, p) || (!largo__numel(&p->value) && !is_shared(group, p));
 }
 
 static sizes count(size_t n_groups, const largo__group groups[])
 {
-    sizes n = {0, 0, 0};
+    sizes n = {0, 0, 0, 0};
     for (size_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < groups[g].n; i++) {
             const largo_param *p = &groups[g].params[i];
             if (is_shared(&groups[g], p)) n.shared += (size_t)largo__segments(p);
             if (!largo__is_active(p)) continue;
             n.planned++;
+            n.untold += (size_t)is_untold(&groups[g], p);
             for (int32_t s = 0; s < largo__segments(p); s++)
                 n.units += largo__segment_part(p, s).n != 0;
         }
@@ -67,27 +80,24 @@ static void set_unit(largo__unit *unit, const largo__family *family, const largo
     if (family->is_matrix) set_view(unit, p);
 }
 
-/* The units of a parameter, from q->unit_begin on, and its shared statistics. */
-static void add_param(largo__stepper *s, const largo__group *group, const largo_param *p,
-                      largo__planned *q)
+/* The units of an active parameter; shared: its first place in plan.shared, if it has any. */
+static size_t add_units(largo__stepper *s, size_t unit, size_t shared, const largo__group *group,
+                        const largo_param *p)
 {
+    const largo__planned *q = &s->planned[s->n_planned];
     const largo__family *family = largo__param_family(group->hyper, p);
-    q->unit_end = q->unit_begin;
+    const int shares = is_shared(group, p);
     for (int32_t i = 0; i < largo__segments(p); i++) {
-        const int shares = q->shared_begin != q->shared_end;
-        const size_t shared = shares ? q->shared_begin + (size_t)i : 0;
-        if (shares) s->plan.shared[shared].report = p->stats ? &p->stats[i] : NULL;
+        const size_t place = shared + (size_t)i;
+        if (shares) s->plan.shared[place].planned = s->n_planned;
+        if (shares && p->stats) s->plan.shared[place].report = &p->stats[i];
         if (!largo__segment_part(p, i).n) continue;
-        largo__unit *unit = &s->plan.unit[q->unit_end++];
-        set_unit(unit, family, p, i);
-        unit->shared = shares ? shared + 1 : 0;
-        unit->group = q->group;
-        unit->param = q->param;
+        set_unit(&s->plan.unit[unit], family, p, i);
+        s->plan.unit[unit].shared = shares ? place + 1 : 0;
+        s->plan.unit[unit].group = q->group;
+        s->plan.unit[unit++].param = q->param;
     }
-    q->ratio = largo__segment_pass(family, LARGO__MAX_PASSES);
-    const int is_empty = q->unit_begin == q->unit_end && q->shared_begin == q->shared_end;
-    q->untold = is_empty || !q->ratio ? p->stats : NULL;
-    q->segments = largo__segments(p);
+    return unit;
 }
 
 static size_t add_shared(largo__stepper *s, size_t at, const largo__group *group,
@@ -96,36 +106,43 @@ static size_t add_shared(largo__stepper *s, size_t at, const largo__group *group
     if (!is_shared(group, p)) return at;
     for (int32_t i = 0; i < largo__segments(p); i++) {
         const largo__shared shared = {largo__param_family(group->hyper, p),
-                                      largo__segment_part(p, i).count, 0, NULL};
+                                      largo__segment_part(p, i).count, 0, 0, NULL};
         s->plan.shared[at++] = shared;
     }
     return at;
 }
 
+static void add_untold(largo__stepper *s, const largo__group *group, const largo_param *p)
+{
+    if (!is_untold(group, p)) return;
+    const largo__pass *pass = segment_pass_of(group, p);
+    const double weight = pass && pass->terms > 1 ? 0.0 : (double)NAN;
+    const double update = pass ? 0.0 : (double)NAN;
+    const largo__untold untold = {p->stats, {weight, update, 1.0, 0.0}, largo__segments(p)};
+    s->untold[s->n_untold++] = untold;
+}
+
 static void fill(largo__stepper *s, size_t n_groups, const largo__group groups[])
 {
-    size_t unit = 0, planned = 0, shared = 0;
+    size_t unit = 0, shared = 0;
     uint32_t number = 0;
+    s->n_planned = s->n_untold = 0;
     for (size_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < groups[g].n; i++, number++) {
             const largo_param *p = &groups[g].params[i];
-            const size_t shared_begin = shared;
+            const size_t first_shared = shared, first = unit;
             if (largo__is_sharded(p) && !s->is_sharded) s->sharded_param = number;
             s->is_sharded |= largo__is_sharded(p);
             shared = add_shared(s, shared, &groups[g], p);
             if (!largo__is_active(p)) continue;
-            largo__planned *q = &s->planned[planned++];
-            memset(q, 0, sizeof *q);
-            q->step = p->step;
-            q->param = number;
-            q->group = (uint32_t)g;
-            q->no_decay = (p->flags & LARGO_PARAM_NO_DECAY) != 0;
-            q->unit_begin = unit;
-            q->shared_begin = shared_begin;
-            q->shared_end = shared;
-            add_param(s, &groups[g], p, q);
-            unit = q->unit_end;
+            const uint32_t no_decay = (p->flags & LARGO_PARAM_NO_DECAY) != 0;
+            const largo__planned planned = {p->step, 0, number, (uint32_t)g, no_decay, 0, 0};
+            s->planned[s->n_planned] = planned;
+            unit = add_units(s, unit, first_shared, &groups[g], p);
+            s->planned[s->n_planned++].units = (uint32_t)(unit - first);
+            add_untold(s, &groups[g], p);
         }
+    memset(s->plan.constants_of, 0, s->plan.units * sizeof *s->plan.constants_of);
 }
 
 static largo_status check_all(largo_ctx *ctx, size_t n_groups, const largo__group groups[])
@@ -138,13 +155,16 @@ static largo_status check_all(largo_ctx *ctx, size_t n_groups, const largo__grou
 /* One block for all arrays, each at a multiple of 64 bytes. */
 static largo_status allocate(largo_ctx *ctx, largo__stepper *s, const sizes *n, size_t groups)
 {
-    const size_t size[5] = {largo__size(n->units, sizeof(largo__unit), 64),
-                            largo__size(n->planned, sizeof(largo__constants), 64),
-                            largo__size(groups, sizeof(largo__group_scan), 64),
-                            largo__size(n->planned, sizeof(largo__planned), 64),
-                            largo__size(n->shared, sizeof(largo__shared), 64)};
-    size_t at[5], bytes = 0;
-    for (int i = 0; i < 5; i++) {
+    enum { ARRAYS = 7 };
+    const size_t size[ARRAYS] = {largo__size(n->units, sizeof(largo__unit), 64),
+                                 largo__size(n->planned, sizeof(largo__constants), 64),
+                                 largo__size(groups, sizeof(largo__group_scan), 64),
+                                 largo__size(n->planned, sizeof(largo__planned), 64),
+                                 largo__size(n->shared, sizeof(largo__shared), 64),
+                                 largo__size(n->untold, sizeof(largo__untold), 64),
+                                 largo__size(n->units, sizeof(uint32_t), 64)};
+    size_t at[ARRAYS], bytes = 0;
+    for (int i = 0; i < ARRAYS; i++) {
         at[i] = bytes;
         bytes = largo__size(size[i] / 64, 64, bytes);
     }
@@ -157,10 +177,11 @@ static largo_status allocate(largo_ctx *ctx, largo__stepper *s, const sizes *n, 
     s->plan.group = (largo__group_scan *)(block + at[2]);
     s->planned = (largo__planned *)(block + at[3]);
     s->plan.shared = (largo__shared *)(block + at[4]);
+    s->untold = (largo__untold *)(block + at[5]);
+    s->plan.constants_of = (uint32_t *)(block + at[6]);
     s->plan.units = n->units;
     s->plan.groups = groups;
     s->plan.n_shared = n->shared;
-    s->n_planned = n->planned;
     return LARGO_OK;
 }
 
@@ -190,50 +211,60 @@ void largo__stepper_free(largo_ctx *ctx, largo__stepper *stepper)
     memset(stepper, 0, sizeof *stepper);
 }
 
-/* The number of each parameter's step, checked: counts may have been changed since the plan. */
-static largo_status number_steps(largo__stepper *s, int64_t step)
+/* The number of a parameter's step, checked: its count may have been changed since the plan. */
+static largo_status number_step(largo__planned *q, int64_t step)
 {
-    for (size_t i = 0; i < s->n_planned; i++) {
-        largo__planned *q = &s->planned[i];
-        q->t = step;
-        if (!q->step) continue;
-        if (*q->step < 0 || *q->step == INT64_MAX)
-            return largo__fail(LARGO_ERR_ARGUMENT,
-                               "step of parameter %u counts %lld; it must be >= 0 and < 2^63 - 1",
-                               (unsigned)q->param, (long long)*q->step);
-        q->t = *q->step + 1;
-    }
+    q->t = step;
+    if (!q->step) return LARGO_OK;
+    if (*q->step < 0 || *q->step == INT64_MAX)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "step of parameter %u counts %lld; it must be >= 0 and < 2^63 - 1",
+                           (unsigned)q->param, (long long)*q->step);
+    q->t = *q->step + 1;
     return LARGO_OK;
 }
 
+enum { LOOK_BACK = 4 };
+
+/* The last few constants that were made. */
+typedef struct recent {
+    const largo__planned *made[LOOK_BACK];
+    size_t next;
+} recent;
+
 /* Constants for each distinct (group, decay, step). Parameters with the same are mostly neighbours,
  * so looking back a few entries finds nearly all. */
-static void fill_constants(largo__stepper *s, const largo__group groups[])
+static uint32_t find_constants(largo__stepper *s, const largo__group groups[], recent *r,
+                               const largo__planned *q)
 {
-    enum { LOOK_BACK = 4 };
-    const largo__planned *made[LOOK_BACK] = {0};
-    uint32_t index[LOOK_BACK] = {0};
-    size_t n = 0, next = 0;
-    for (size_t i = 0; i < s->n_planned; i++) {
-        const largo__planned *q = &s->planned[i];
-        if (q->unit_begin == q->unit_end && q->shared_begin == q->shared_end) continue;
-        size_t m = 0;
-        while (m < LOOK_BACK && !(made[m] && made[m]->group == q->group && made[m]->t == q->t &&
-                                  made[m]->no_decay == q->no_decay))
-            m++;
-        if (m == LOOK_BACK) {
-            m = next++ % LOOK_BACK;
-            made[m] = q;
-            index[m] = (uint32_t)n;
-            s->plan.constants[n].group = q->group;
-            largo__constants_fill(groups[q->group].hyper, (int)q->no_decay, q->t,
-                                  &s->plan.constants[n++]);
-        }
-        for (size_t u = q->unit_begin; u < q->unit_end; u++) s->plan.unit[u].constants = index[m];
-        for (size_t j = q->shared_begin; j < q->shared_end; j++)
-            s->plan.shared[j].constants = index[m];
+    for (size_t m = 0; m < LOOK_BACK && r->made[m]; m++) {
+        const largo__planned *made = r->made[m];
+        if (made->t == q->t && made->group == q->group && made->no_decay == q->no_decay)
+            return made->constants;
     }
-    s->plan.n_constants = n;
+    r->made[r->next++ % LOOK_BACK] = q;
+    largo__constants *c = &s->plan.constants[s->plan.n_constants];
+    c->group = q->group;
+    largo__constants_fill(groups[q->group].hyper, (int)q->no_decay, q->t, c);
+    return (uint32_t)s->plan.n_constants++;
+}
+
+/* Number every parameter's step, and say which constants its units take. */
+static largo_status number_steps(largo__stepper *s, const largo__group groups[], int64_t step)
+{
+    recent r = {{0}, 0};
+    uint32_t *of = s->plan.constants_of;
+    s->plan.n_constants = 0;
+    for (size_t i = 0; i < s->n_planned; i++) {
+        largo__planned *q = &s->planned[i];
+        LARGO__TRY(number_step(q, step));
+        q->constants = find_constants(s, groups, &r, q);
+        for (uint32_t u = 0; u < q->units; u++) *of++ = q->constants;
+    }
+    for (size_t i = 0; i < s->plan.n_shared; i++)
+        if (s->plan.shared[i].report)
+            s->plan.shared[i].constants = s->planned[s->plan.shared[i].planned].constants;
+    return LARGO_OK;
 }
 
 static void fill_scan(largo__stepper *s, size_t n_groups, const largo__group groups[])
@@ -245,15 +276,6 @@ static void fill_scan(largo__stepper *s, size_t n_groups, const largo__group gro
         if (scan->non_finite != LARGO_NON_FINITE_PROPAGATE || scan->max_grad_norm < INFINITY)
             s->plan.scan = &largo__families[LARGO__FAMILY_scan].pass[0];
     }
-}
-
-/* Statistics that no pass made: of a tensor without elements, or an algorithm without a ratio. */
-static void tell_untold(const largo__planned *q)
-{
-    const double weight = q->ratio && q->ratio->terms > 1 ? 0.0 : (double)NAN;
-    const double update = q->ratio ? 0.0 : (double)NAN;
-    const largo_param_stats stats = {weight, update, 1.0, 0.0};
-    for (int32_t i = 0; q->untold && i < q->segments; i++) q->untold[i] = stats;
 }
 
 /* Why a step was not applied. */
@@ -291,10 +313,11 @@ static largo_status conclude(largo_ctx *ctx, largo__stepper *s)
     o->clip = s->plan.groups ? s->plan.group[0].clip : 1.0;
     ctx->has_outcome = 1;
     if (!result->bad) {
-        for (size_t i = 0; i < s->n_planned; i++) {
+        for (size_t i = 0; i < s->n_planned; i++)
             if (s->planned[i].step) *s->planned[i].step = s->planned[i].t;
-            tell_untold(&s->planned[i]);
-        }
+        for (size_t i = 0; i < s->n_untold; i++)
+            for (int32_t k = 0; k < s->untold[i].segments; k++)
+                s->untold[i].stats[k] = s->untold[i].told;
         return LARGO_OK;
     }
     if (!result->bad_factor && result->bad_unit != LARGO__NO_UNIT) {
@@ -326,10 +349,9 @@ static largo_status begin(largo__stepper *s, size_t n_groups, const largo__group
 {
     s->round = 0;
     s->is_written = 0;
-    LARGO__TRY(number_steps(s, step));
+    LARGO__TRY(number_steps(s, groups, step));
     memset(&s->result, 0, sizeof s->result);
     s->plan.joint = joint;
-    fill_constants(s, groups);
     fill_scan(s, n_groups, groups);
     check_factors(s, n_groups, groups);
     if (joint || !s->is_sharded || !(s->plan.n_shared || s->plan.scan)) return LARGO_OK;

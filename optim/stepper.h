@@ -5,21 +5,28 @@
 
 #include "params.h"
 
-/* A parameter that counts steps. */
+/* A parameter that counts steps. Its units follow those of the one before. */
 typedef struct largo__planned {
     int64_t *step;                   /* its own count, or NULL */
     int64_t t;                       /* the number of the step being made */
     uint32_t param, group, no_decay; /* param: counted over all groups */
-    size_t unit_begin, unit_end, shared_begin, shared_end;
-    largo_param_stats *untold; /* statistics that the step does not compute; or NULL */
-    int32_t segments;
-    const largo__pass *ratio; /* the pass with statistics of the segment; NULL: none */
+    uint32_t units;
+    uint32_t constants;
 } largo__planned;
+
+/* Statistics that are wanted and that no pass makes: of a tensor without elements, or of an algorithm
+ * without a ratio. */
+typedef struct largo__untold {
+    largo_param_stats *stats;
+    largo_param_stats told;
+    int32_t segments;
+} largo__untold;
 
 typedef struct largo__stepper {
     largo__plan plan;
     largo__planned *planned;
-    size_t n_planned;
+    largo__untold *untold;
+    size_t n_planned, n_untold;
     int is_sharded; /* a parameter is: its number follows */
     uint32_t sharded_param;
     int32_t round;        /* the one that is expected next, after 0; 0: no step is under way */
