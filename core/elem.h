@@ -128,10 +128,16 @@ LARGO_FN float largo__saturated(double x)
  * 2^254 stays at what float holds. */
 LARGO_FN void largo__split(double factor, float pair[2])
 {
-    double wide = 1.0;
-    if (factor > 0x1p64) wide = factor > 0x1p128 ? 0x1p126 : 0x1p64;
-    if (factor < 0x1p-64) wide = factor < 0x1p-128 ? 0x1p-126 : 0x1p-64;
-    pair[0] = largo__saturated(factor / wide);
+    double wide = 1.0, inverse = 1.0;
+    if (factor > 0x1p64) {
+        wide = factor > 0x1p128 ? 0x1p126 : 0x1p64;
+        inverse = factor > 0x1p128 ? 0x1p-126 : 0x1p-64;
+    }
+    if (factor < 0x1p-64) {
+        wide = factor < 0x1p-128 ? 0x1p-126 : 0x1p-64;
+        inverse = factor < 0x1p-128 ? 0x1p126 : 0x1p64;
+    }
+    pair[0] = largo__saturated(factor * inverse);
     pair[1] = (float)wide;
 }
 

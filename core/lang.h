@@ -11,6 +11,14 @@
 /* A function that must stay out of line: its caller is hot, it is not. */
 #define LARGO_COLD __attribute__((noinline, cold))
 
+/* A short loop of constant length that is to be vectorized as a loop: gcc would rather unroll it
+ * first and then find the pieces hard to put together. */
+#if defined(__clang__) || !defined(__GNUC__)
+#define LARGO_ROLLED
+#else
+#define LARGO_ROLLED _Pragma("GCC unroll 1")
+#endif
+
 #if defined(__clang__)
 #define LARGO_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

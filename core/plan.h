@@ -52,7 +52,7 @@ typedef struct largo__unit {
     float *p, *g;
     int64_t n; /* elements here */
     uint32_t group;
-    uint32_t replicated;       /* all ranks have it */
+    largo_placement placement;
     largo_param_stats *report; /* where the caller wants its statistics; or NULL */
     float *state[LARGO__MAX_STATE];
 

@@ -208,6 +208,7 @@ LARGO_FN int all_zero(const row *r, int t, int scaled, const streams *s, const l
 LARGO_FN uint32_t max_used(const int32_t max[LANES], int used)
 {
     int32_t m = 0;
+    LARGO_ROLLED
     for (int l = 0; l < used; l++) m = max[l] > m ? max[l] : m;
     return (uint32_t)m;
 }
@@ -229,10 +230,21 @@ LARGO_FN double sum_used(const float sum[LANES], int used)
     return largo__tree(lane, half);
 }
 
+/* The same tree over the FEW lanes. */
+LARGO_FN double sum_few(const float sum[LANES])
+{
+    double eight[FEW / 2], four[FEW / 4];
+    LARGO_ROLLED
+    for (int l = 0; l < FEW / 2; l++) eight[l] = (double)sum[l] + (double)sum[l + FEW / 2];
+    LARGO_ROLLED
+    for (int l = 0; l < FEW / 4; l++) four[l] = eight[l] + eight[l + FEW / 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
 LARGO_FN double sum_lanes(const float sum[LANES], int64_t n)
 {
     if (n > LANES / 2) return sum_used(sum, LANES);
-    return n <= FEW ? sum_used(sum, FEW) : sum_used(sum, largo__used_lanes(n));
+    return n <= FEW ? sum_few(sum) : sum_used(sum, largo__used_lanes(n));
 }
 
 /* Lanes of n elements from `at` on to one double. */

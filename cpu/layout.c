@@ -437,6 +437,7 @@ static void take_scratch(arena *a, const builder *b, largo__scratch *scratch, si
         const int64_t slots = unit->matrices * unit->cols * largo__super_tiles(unit);
         if (slots > most.cols) most.cols = slots;
     }
+    if (u && u < LARGO__TOGETHER * LARGO__TINY) u = LARGO__TOGETHER * LARGO__TINY;
     if ((int64_t)b->kept > u) u = (int64_t)b->kept;
     largo__scratch s = {0};
     s.u = take(a, size_of(u), sizeof(float));

@@ -19,7 +19,11 @@
 #include "../core/context.h"
 #include "../core/exact.h"
 
-enum { LARGO__SMALL = 32768 }; /* elements of a unit that one thread takes whole */
+enum {
+    LARGO__SMALL = 32768, /* elements of a unit that one thread takes whole */
+    LARGO__TINY = 512,    /* of one that is stepped pass by pass together with its neighbours, */
+    LARGO__TOGETHER = 8   /* so many of them: their chains of dependent operations overlap */
+};
 
 typedef enum largo__item_kind {
     LARGO__ITEM_SCAN,       /* elements [begin, end) */

@@ -248,34 +248,72 @@ static void do_matrix(const largo__run *run, const largo__item *item)
 
 /* ---- small units ---- */
 
+/* The first elements of a unit that is soon to come, and the description of a later one: a core does
+ * not see past the two or three tiny ones that it works on. */
+static void prefetch_unit(const largo__run *run, size_t u, size_t end, int writes)
+{
+    enum { AHEAD = LARGO__TOGETHER, FURTHER = 3 * LARGO__TOGETHER };
+    const largo__unit *unit = &run->plan->unit[u + AHEAD < end ? u + AHEAD : u];
+    __builtin_prefetch(&run->plan->unit[u + FURTHER < end ? u + FURTHER : u], 0, 3);
+    __builtin_prefetch(unit->g, 0, 3);
+    if (!writes) return;
+    __builtin_prefetch(unit->p, 1, 3);
+    __builtin_prefetch(unit->state[0], 1, 3);
+    __builtin_prefetch(unit->state[1], 1, 3);
+}
+
 /* The only chunk of a unit is its sum: exact addition of one double gives it back, and NaN for what
  * it cannot hold. */
-static void pass_one_chunk(const largo__run *run, const largo__unit *unit, const largo__pass *pass,
-                           const largo__k *k, float *u, double stat[2])
+static void finish_chunk(const largo__pass *pass, const largo__span *span, const largo__unit *unit,
+                         const largo__d *d, float seg[4])
 {
-    largo__span s = span_at(unit, 0, u);
-    s.n = unit->n;
-    s.sum = stat;
-    run->kernels[pass->row].span(&s, k);
-    for (int t = 0; pass->op && t < pass->terms; t++) {
+    double *stat = span->sum;
+    for (int t = 0; t < pass->terms; t++) {
         if (pass->op & LARGO__MAX)
-            stat[t] = largo__magnitude(s.max[t]);
+            stat[t] = largo__magnitude(span->max[t]);
         else if (!isfinite(stat[t]))
             stat[t] = NAN;
     }
+    largo__stats_finish(pass, stat, unit->n, d, seg, unit->report);
 }
 
-static void one_chunk(const largo__run *run, const largo__unit *unit, const largo__family *family,
-                      const largo__d *d, largo__k *k, float *u)
+/* `n` units of one chunk each, of one family, with the same constants. */
+static void one_chunk(const largo__run *run, const largo__unit unit[], int n,
+                      const largo__family *family, const largo__d *d, largo__k *k, float *u)
 {
-    const largo__pass *told = NULL; /* the pass whose statistics are in stat */
-    double stat[2] = {0.0, 0.0};
+    double stat[LARGO__TOGETHER][2];
+    float seg[LARGO__TOGETHER][4];
+    largo__span span[LARGO__TOGETHER];
+    for (int j = 0; j < n; j++) {
+        span[j] = span_at(&unit[j], 0, u + j * LARGO__TINY);
+        span[j].n = unit[j].n;
+        span[j].sum = stat[j];
+    }
+    int is_finished = 0;
     for (int i = 0; i < LARGO__MAX_PASSES && family->pass[i].reads; i++) {
         const largo__pass *pass = &family->pass[i];
-        if (told) largo__stats_finish(told, stat, unit->n, d, k->seg, unit->report);
-        pass_one_chunk(run, unit, pass, k, u, stat);
-        told = pass->segment ? pass : NULL;
+        largo__span_kernel *kernel = run->kernels[pass->row].span;
+        for (int j = 0; j < n; j++) {
+            if (is_finished) memcpy(k->seg, seg[j], sizeof seg[j]);
+            kernel(&span[j], k);
+        }
+        if (!pass->segment) continue;
+        for (int j = 0; j < n; j++) finish_chunk(pass, &span[j], &unit[j], d, seg[j]);
+        is_finished = 1;
     }
+}
+
+/* How many units from u on are tiny and of one kind. */
+static int count_together(const largo__run *run, size_t u, size_t end)
+{
+    const largo__unit *unit = &run->plan->unit[u];
+    const uint32_t *constants = &run->plan->constants_of[u];
+    int n = 1;
+    if (unit->n > LARGO__TINY) return 1;
+    while (n < LARGO__TOGETHER && u + (size_t)n < end && unit[n].n <= LARGO__TINY &&
+           unit[n].family == unit->family && constants[n] == *constants)
+        n++;
+    return n;
 }
 
 static void several_chunks(const largo__run *run, const largo__unit *unit,
@@ -311,20 +349,25 @@ static void do_whole(const largo__run *run, const largo__item *item, size_t thre
 {
     const largo__scratch *scratch = &run->layout->scratch[thread];
     const largo__constants *c = NULL;
+    const size_t end = (size_t)item->end;
     largo__k k = {0};
-    for (size_t u = (size_t)item->begin; u < (size_t)item->end; u++) {
+    for (size_t u = (size_t)item->begin, n; u < end; u += n) {
         const largo__unit *unit = &run->plan->unit[u];
         const largo__family *family = unit->family->kept ? unit->family->kept : unit->family;
         if (c != constants_of(run, u)) {
             c = constants_of(run, u);
             k = c->k;
         }
-        if (unit->family->is_matrix)
+        n = 1;
+        if (unit->family->is_matrix) {
             whole_matrix(run, unit, c, scratch);
-        else if (unit->n <= LARGO__CHUNK)
-            one_chunk(run, unit, family, &c->d, &k, scratch->u);
-        else
+        } else if (unit->n > LARGO__CHUNK) {
             several_chunks(run, unit, family, &c->d, &k, scratch->u);
+        } else {
+            n = (size_t)count_together(run, u, end);
+            for (size_t i = 0; i < n; i++) prefetch_unit(run, u + i, end, 1);
+            one_chunk(run, unit, (int)n, family, &c->d, &k, scratch->u);
+        }
     }
 }
 
@@ -342,31 +385,52 @@ static void share(const largo__run *run, findings *f)
     largo__stats_clear(&f->stats);
 }
 
-static void scan_span(const largo__run *run, size_t u, int64_t begin, int64_t end, findings *f)
+/* Findings about a unit go to its place; those so far are shared first if that is another one. */
+static void go_to(const largo__run *run, const largo__unit *unit, findings *f)
 {
-    const largo__pass *scan = run->plan->scan;
-    const largo__unit *unit = &run->plan->unit[u];
-    largo__stats *place = &run->layout->found[unit->group][unit->replicated];
-    if (place != f->place) share(run, f);
+    largo__stats *place = &run->layout->found[unit->group][unit->placement == LARGO_REPLICATED];
+    if (place == f->place) return;
+    share(run, f);
     f->place = place;
-    largo__k k = {0};
-    k.grad_scale = 1.0; /* what was given; scaled in double when all is summed */
-    sum_span(run->kernels[scan->row].span, unit, scan, &k, begin, end, NULL, &f->stats);
 }
 
-/* A thread's whole list. */
+/* A whole unit of one chunk. */
+static void scan_chunk(largo__span_kernel *kernel, const largo__unit *unit, const largo__k *k,
+                       findings *f)
+{
+    double sum[2];
+    largo__span s = {0};
+    s.g = unit->g;
+    s.n = unit->n;
+    s.sum = sum;
+    kernel(&s, k);
+    largo__exact_add(&f->stats.sum[0], sum[0]);
+    if (s.max[0] > f->stats.max[0]) f->stats.max[0] = s.max[0];
+}
+
+/* A thread's whole list. Gradients are taken as given; they are scaled in double when all is summed. */
 static void do_scans(const largo__run *run, const largo__item *item, size_t n)
 {
+    const largo__pass *scan = run->plan->scan;
+    largo__span_kernel *kernel = run->kernels[scan->row].span;
+    largo__k k = {0};
+    k.grad_scale = 1.0;
     findings f;
     f.place = NULL;
     largo__stats_clear(&f.stats);
     for (size_t i = 0; i < n; i++) {
-        if (item[i].kind == LARGO__ITEM_SCAN) {
-            scan_span(run, item[i].unit, item[i].begin, item[i].end, &f);
-            continue;
+        const int is_part = item[i].kind == LARGO__ITEM_SCAN;
+        const size_t first = item[i].unit, end = is_part ? first + 1 : (size_t)item[i].end;
+        for (size_t u = first; u < end; u++) {
+            const largo__unit *unit = &run->plan->unit[u];
+            prefetch_unit(run, u, end, 0);
+            go_to(run, unit, &f);
+            if (!is_part && unit->placement != LARGO_SHARDED && unit->n <= LARGO__CHUNK)
+                scan_chunk(kernel, unit, &k, &f);
+            else
+                sum_span(kernel, unit, scan, &k, is_part ? item[i].begin : 0,
+                         is_part ? item[i].end : unit->n, NULL, &f.stats);
         }
-        for (size_t u = (size_t)item[i].begin; u < (size_t)item[i].end; u++)
-            scan_span(run, u, 0, run->plan->unit[u].n, &f);
     }
     share(run, &f);
 }

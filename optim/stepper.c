@@ -69,7 +69,7 @@ static void set_unit(largo__unit *unit, const largo__family *family, const largo
     unit->p = (float *)p->value.data + part.first;
     unit->g = (float *)p->grad.data + part.first;
     unit->grad_scratch = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
-    unit->replicated = p->shard && p->shard->placement == LARGO_REPLICATED;
+    unit->placement = p->shard ? p->shard->placement : LARGO_LOCAL;
     unit->report = p->stats ? &p->stats[segment] : NULL;
     for (int i = 0; i < largo__slots(family); i++) {
         const largo_tensor t = largo__slot_tensor(family, i, &p->value, p->segments);
