@@ -317,6 +317,21 @@ LARGO_FN void run_span(const row *r, int scaled, largo__span *span, const largo_
         chunk(r, scaled, &s, &k, at, span->n - at < CHUNK ? span->n - at : CHUNK, span, sum);
 }
 
+LARGO_FN int is_few(const largo__span *span)
+{
+    return span->n <= FEW;
+}
+
+/* The same for one chunk of at most FEW elements, in a function of its own: what large spans need
+ * would fill its registers. */
+LARGO_FN void run_few(const row *r, int scaled, largo__span *span, const largo__k *given)
+{
+    const largo__k k = *given;
+    const streams s = {span->p, span->m, span->v, span->u, span->g, NULL, 0.0f, k.grad_scale};
+    if (!is_few(span)) __builtin_unreachable();
+    chunk(r, scaled, &s, &k, 0, span->n, span, span->sum);
+}
+
 LARGO_FN void join_lanes(const row *r, int t, int scaled, const streams *s, const largo__k *k,
                          int64_t n, const lanes *acc, double *stat)
 {
@@ -450,9 +465,17 @@ enum {
 #define PASS(family, n, update, reads, writes, op, scope, terms, term0, term1)                     \
     static const row row_##family##_##n = {                                                        \
         update, {term0, term1}, reads, writes, op, scope, terms};                                  \
+    static void __attribute__((noinline))                                                          \
+    NAME(few_##family, n)(largo__span * span, const largo__k *k)                                   \
+    {                                                                                              \
+        run_few(&row_##family##_##n, 0, span, k);                                                  \
+    }                                                                                              \
     static void NAME(span_##family, n)(largo__span * span, const largo__k *k)                      \
     {                                                                                              \
-        if (!((reads)&LARGO__G) || k->grad_scale == 1.0)                                           \
+        const int is_plain = !((reads)&LARGO__G) || k->grad_scale == 1.0;                          \
+        if ((op) && is_plain && is_few(span))                                                      \
+            NAME(few_##family, n)(span, k);                                                        \
+        else if (is_plain)                                                                         \
             run_span(&row_##family##_##n, 0, span, k);                                             \
         else                                                                                       \
             run_span(&row_##family##_##n, 1, span, k);                                             \
