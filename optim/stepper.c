@@ -80,7 +80,8 @@ static void set_unit(largo__unit *unit, const largo__family *family, const largo
     if (family->is_matrix) set_view(unit, p);
 }
 
-/* The units of an active parameter; shared: its first place in plan.shared, if it has any. */
+/* The units of an active parameter, the next planned one; shared: its first place in plan.shared, if it
+ * has any. */
 static size_t add_units(largo__stepper *s, size_t unit, size_t shared, const largo__group *group,
                         const largo_param *p)
 {
@@ -98,6 +99,30 @@ static size_t add_units(largo__stepper *s, size_t unit, size_t shared, const lar
         s->plan.unit[unit++].param = q->param;
     }
     return unit;
+}
+
+/* Can the next planned parameter be one with those before it? */
+static int joins(const largo__planned *row, const largo__planned *next, int shares)
+{
+    if (shares || next->units != 1 || row->units != row->params) return 0;
+    if (row->group != next->group || row->no_decay != next->no_decay) return 0;
+    if (row->param + row->params != next->param) return 0;
+    return row->step ? next->step == row->step + row->params : !next->step;
+}
+
+/* The next planned parameter is complete: it joins those before it, or begins a row. A parameter whose
+ * statistics cross ranks stays alone, and what they are finished by is found through it. */
+static void end_planned(largo__stepper *s, uint32_t units, int shares, int *was_shared)
+{
+    largo__planned *q = &s->planned[s->n_planned];
+    q->units = units;
+    if (s->n_planned && !*was_shared && joins(q - 1, q, shares)) {
+        q[-1].params++;
+        q[-1].units++;
+    } else {
+        s->n_planned++;
+    }
+    *was_shared = shares;
 }
 
 static size_t add_shared(largo__stepper *s, size_t at, const largo__group *group,
@@ -124,8 +149,9 @@ static void add_untold(largo__stepper *s, const largo__group *group, const largo
 
 static void fill(largo__stepper *s, size_t n_groups, const largo__group groups[])
 {
-    size_t unit = 0, shared = 0;
+    size_t unit = 0, shared = 0, active = 0;
     uint32_t number = 0;
+    int was_shared = 0;
     s->n_planned = s->n_untold = 0;
     for (size_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < groups[g].n; i++, number++) {
@@ -136,13 +162,13 @@ static void fill(largo__stepper *s, size_t n_groups, const largo__group groups[]
             shared = add_shared(s, shared, &groups[g], p);
             if (!largo__is_active(p)) continue;
             const uint32_t no_decay = (p->flags & LARGO_PARAM_NO_DECAY) != 0;
-            const largo__planned planned = {p->step, 0, number, (uint32_t)g, no_decay, 0, 0};
+            const largo__planned planned = {
+                p->step, 0, &s->each_t[active++], 1, number, (uint32_t)g, no_decay, 1, 0, 0, 0};
             s->planned[s->n_planned] = planned;
             unit = add_units(s, unit, first_shared, &groups[g], p);
-            s->planned[s->n_planned++].units = (uint32_t)(unit - first);
+            end_planned(s, (uint32_t)(unit - first), is_shared(&groups[g], p), &was_shared);
             add_untold(s, &groups[g], p);
         }
-    memset(s->plan.constants_of, 0, s->plan.units * sizeof *s->plan.constants_of);
 }
 
 static largo_status check_all(largo_ctx *ctx, size_t n_groups, const largo__group groups[])
@@ -155,14 +181,15 @@ static largo_status check_all(largo_ctx *ctx, size_t n_groups, const largo__grou
 /* One block for all arrays, each at a multiple of 64 bytes. */
 static largo_status allocate(largo_ctx *ctx, largo__stepper *s, const sizes *n, size_t groups)
 {
-    enum { ARRAYS = 7 };
+    enum { ARRAYS = 8 };
     const size_t size[ARRAYS] = {largo__size(n->units, sizeof(largo__unit), 64),
                                  largo__size(n->planned, sizeof(largo__constants), 64),
                                  largo__size(groups, sizeof(largo__group_scan), 64),
                                  largo__size(n->planned, sizeof(largo__planned), 64),
                                  largo__size(n->shared, sizeof(largo__shared), 64),
                                  largo__size(n->untold, sizeof(largo__untold), 64),
-                                 largo__size(n->units, sizeof(uint32_t), 64)};
+                                 largo__size(n->units, sizeof(uint32_t), 64),
+                                 largo__size(n->planned, sizeof(int64_t), 64)};
     size_t at[ARRAYS], bytes = 0;
     for (int i = 0; i < ARRAYS; i++) {
         at[i] = bytes;
@@ -179,6 +206,7 @@ static largo_status allocate(largo_ctx *ctx, largo__stepper *s, const sizes *n, 
     s->plan.shared = (largo__shared *)(block + at[4]);
     s->untold = (largo__untold *)(block + at[5]);
     s->plan.constants_of = (uint32_t *)(block + at[6]);
+    s->each_t = (int64_t *)(block + at[7]);
     s->plan.units = n->units;
     s->plan.groups = groups;
     s->plan.n_shared = n->shared;
@@ -211,60 +239,98 @@ void largo__stepper_free(largo_ctx *ctx, largo__stepper *stepper)
     memset(stepper, 0, sizeof *stepper);
 }
 
-/* The number of a parameter's step, checked: its count may have been changed since the plan. */
-static largo_status number_step(largo__planned *q, int64_t step)
+static largo_status check_count(const largo__planned *q, uint32_t i)
+{
+    if (q->step[i] >= 0 && q->step[i] < INT64_MAX) return LARGO_OK;
+    return largo__fail(LARGO_ERR_ARGUMENT,
+                       "step of parameter %u counts %lld; it must be >= 0 and < 2^63 - 1",
+                       (unsigned)(q->param + i), (long long)q->step[i]);
+}
+
+/* The numbers of a row's steps, checked: counts may have been changed since the plan. */
+static largo_status number_row(largo__planned *q, int64_t step)
 {
     q->t = step;
+    q->is_alike = 1;
     if (!q->step) return LARGO_OK;
-    if (*q->step < 0 || *q->step == INT64_MAX)
-        return largo__fail(LARGO_ERR_ARGUMENT,
-                           "step of parameter %u counts %lld; it must be >= 0 and < 2^63 - 1",
-                           (unsigned)q->param, (long long)*q->step);
-    q->t = *q->step + 1;
+    int64_t differ = 0;
+    for (uint32_t i = 0; i < q->params; i++) differ |= q->step[i] ^ q->step[0];
+    LARGO__TRY(check_count(q, 0));
+    q->t = q->step[0] + 1;
+    if (!differ) return LARGO_OK;
+    q->is_alike = q->has_constants = 0;
+    for (uint32_t i = 0; i < q->params; i++) {
+        LARGO__TRY(check_count(q, i));
+        q->each_t[i] = q->step[i] + 1;
+    }
     return LARGO_OK;
 }
 
 enum { LOOK_BACK = 4 };
 
-/* The last few constants that were made. */
+/* The last few constants that were made: for (group, decay, step), which they are. */
 typedef struct recent {
-    const largo__planned *made[LOOK_BACK];
-    size_t next;
+    int64_t t[LOOK_BACK];
+    uint32_t group[LOOK_BACK], no_decay[LOOK_BACK], index[LOOK_BACK];
+    size_t n;
 } recent;
 
 /* Constants for each distinct (group, decay, step). Parameters with the same are mostly neighbours,
  * so looking back a few entries finds nearly all. */
 static uint32_t find_constants(largo__stepper *s, const largo__group groups[], recent *r,
-                               const largo__planned *q)
+                               const largo__planned *q, int64_t t)
 {
-    for (size_t m = 0; m < LOOK_BACK && r->made[m]; m++) {
-        const largo__planned *made = r->made[m];
-        if (made->t == q->t && made->group == q->group && made->no_decay == q->no_decay)
-            return made->constants;
-    }
-    r->made[r->next++ % LOOK_BACK] = q;
-    largo__constants *c = &s->plan.constants[s->plan.n_constants];
+    for (size_t m = 0; m < LOOK_BACK && m < r->n; m++)
+        if (r->t[m] == t && r->group[m] == q->group && r->no_decay[m] == q->no_decay)
+            return r->index[m];
+    const size_t m = r->n++ % LOOK_BACK;
+    r->t[m] = t;
+    r->group[m] = q->group;
+    r->no_decay[m] = q->no_decay;
+    r->index[m] = (uint32_t)s->plan.n_constants;
+    largo__constants *c = &s->plan.constants[s->plan.n_constants++];
     c->group = q->group;
-    largo__constants_fill(groups[q->group].hyper, (int)q->no_decay, q->t, c);
-    return (uint32_t)s->plan.n_constants++;
+    largo__constants_fill(groups[q->group].hyper, (int)q->no_decay, t, c);
+    return r->index[m];
+}
+
+/* Tell the units of a row, from `of` on, their constants. */
+static void set_constants(largo__stepper *s, const largo__group groups[], recent *r,
+                          largo__planned *q, uint32_t *of)
+{
+    if (!q->is_alike) {
+        for (uint32_t i = 0; i < q->params; i++)
+            of[i] = find_constants(s, groups, r, q, q->each_t[i]);
+        return;
+    }
+    const uint32_t constants = find_constants(s, groups, r, q, q->t);
+    const int is_told = q->has_constants && q->constants == constants;
+    for (uint32_t u = 0; !is_told && u < q->units; u++) of[u] = constants;
+    q->constants = constants;
+    q->has_constants = 1;
 }
 
 /* Number every parameter's step, and say which constants its units take. */
 static largo_status number_steps(largo__stepper *s, const largo__group groups[], int64_t step)
 {
-    recent r = {{0}, 0};
+    recent r = {{0}, {0}, {0}, {0}, 0};
     uint32_t *of = s->plan.constants_of;
     s->plan.n_constants = 0;
     for (size_t i = 0; i < s->n_planned; i++) {
-        largo__planned *q = &s->planned[i];
-        LARGO__TRY(number_step(q, step));
-        q->constants = find_constants(s, groups, &r, q);
-        for (uint32_t u = 0; u < q->units; u++) *of++ = q->constants;
+        LARGO__TRY(number_row(&s->planned[i], step));
+        set_constants(s, groups, &r, &s->planned[i], of);
+        of += s->planned[i].units;
     }
     for (size_t i = 0; i < s->plan.n_shared; i++)
         if (s->plan.shared[i].report)
             s->plan.shared[i].constants = s->planned[s->plan.shared[i].planned].constants;
     return LARGO_OK;
+}
+
+static void count_row(const largo__planned *q)
+{
+    for (uint32_t i = 0; q->step && i < q->params; i++)
+        q->step[i] = q->is_alike ? q->t : q->each_t[i];
 }
 
 static void fill_scan(largo__stepper *s, size_t n_groups, const largo__group groups[])
@@ -313,8 +379,7 @@ static largo_status conclude(largo_ctx *ctx, largo__stepper *s)
     o->clip = s->plan.groups ? s->plan.group[0].clip : 1.0;
     ctx->has_outcome = 1;
     if (!result->bad) {
-        for (size_t i = 0; i < s->n_planned; i++)
-            if (s->planned[i].step) *s->planned[i].step = s->planned[i].t;
+        for (size_t i = 0; i < s->n_planned; i++) count_row(&s->planned[i]);
         for (size_t i = 0; i < s->n_untold; i++)
             for (int32_t k = 0; k < s->untold[i].segments; k++)
                 s->untold[i].stats[k] = s->untold[i].told;

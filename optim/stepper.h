@@ -5,13 +5,18 @@
 
 #include "params.h"
 
-/* A parameter that counts steps. Its units follow those of the one before. */
+/* Parameters that count steps: one, or several in a row of one group and decay, with one unit each
+ * and counts side by side. Nearly always all of them count alike. Units follow those of the one
+ * before. */
 typedef struct largo__planned {
-    int64_t *step;                   /* its own count, or NULL */
-    int64_t t;                       /* the number of the step being made */
-    uint32_t param, group, no_decay; /* param: counted over all groups */
-    uint32_t units;
-    uint32_t constants;
+    int64_t *step;   /* [params], their own counts; or NULL */
+    int64_t t;       /* the number of the step being made, if they count alike; */
+    int64_t *each_t; /* [params], if not */
+    int is_alike;
+    uint32_t param, group, no_decay; /* param: the first one, counted over all groups */
+    uint32_t params, units;
+    uint32_t constants; /* if they count alike: which */
+    int has_constants;  /* units have been told that already */
 } largo__planned;
 
 /* Statistics that are wanted and that no pass makes: of a tensor without elements, or of an algorithm
@@ -26,6 +31,7 @@ typedef struct largo__stepper {
     largo__plan plan;
     largo__planned *planned;
     largo__untold *untold;
+    int64_t *each_t; /* memory of planned.each_t */
     size_t n_planned, n_untold;
     int is_sharded; /* a parameter is: its number follows */
     uint32_t sharded_param;
