@@ -56,23 +56,27 @@ typedef struct largo__unit {
     largo_param_stats *report; /* where the caller wants its statistics; or NULL */
     float *state[LARGO__MAX_STATE];
 
-    int64_t lead;  /* elements of the segment before them, on other ranks */
-    int64_t count; /* elements of the segment on all ranks */
-    int64_t matrices, rows,
-        cols;              /* matrices * rows * cols = n where the family is_matrix; else 0 */
-    uint32_t grad_scratch; /* g may be overwritten */
-    uint32_t param;        /* counted over all groups */
-    int64_t first;         /* of this segment, in elements of the parameter */
-    size_t shared;         /* 1 + its place in plan.shared; 0: its statistics are its own */
+    int64_t lead;                 /* elements of the segment before them, on other ranks */
+    int64_t count;                /* elements of the segment on all ranks */
+    int64_t matrices, rows, cols; /* where the family is_matrix: their product is count */
+    int64_t first_row;            /* counted over all matrices, of the rows that are here */
+    uint32_t grad_scratch;        /* g may be overwritten */
+    uint32_t param;               /* counted over all groups */
+    int64_t first;                /* of this segment, in elements of the parameter */
+    size_t shared;                /* 1 + its place in plan.shared; 0: its statistics are its own */
 } largo__unit;
+
+#define LARGO__NO_UNIT SIZE_MAX
 
 /* Statistics of a segment that several ranks hold parts of. Every rank has the same list of them,
  * with a unit or without. */
 typedef struct largo__shared {
     const largo__family *family;
     int64_t count;
-    size_t planned;     /* of optim/stepper.h; where there is a report */
-    uint32_t constants; /* of the report */
+    int64_t matrices, rows, cols; /* where the family is_matrix */
+    size_t unit;                  /* of this rank; LARGO__NO_UNIT: it has none */
+    size_t planned;               /* of optim/stepper.h; where there is a report */
+    uint32_t constants;           /* of the report */
     largo_param_stats *report;
 } largo__shared;
 
@@ -104,8 +108,6 @@ typedef struct largo__plan {
     void *backend;           /* the backend's own schedule */
 } largo__plan;
 
-#define LARGO__NO_UNIT SIZE_MAX
-
 /* The outcome of one step, as the backend found it. */
 typedef struct largo__result {
     int bad;             /* a gradient is not finite or too large, and a policy says stop */
@@ -116,7 +118,7 @@ typedef struct largo__result {
     size_t bad_group;
     float bad_value;
     double grad_norm;
-    int begun; /* pass 0 of tensors in parts was made */
+    int written; /* of tensors in parts, some are written, and wait for the next reduction */
 } largo__result;
 
 #endif

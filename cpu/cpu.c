@@ -197,7 +197,7 @@ static largo_status round_cpu(largo_ctx *ctx, largo__plan *plan, int first, larg
     run_phases(ctx, &run);
     layout->phase = run.end;
     if (result->bad) return LARGO_OK;
-    result->begun = plan->n_shared && run.end > layout->shared_phase;
+    result->written = largo__is_written_at(plan, layout->stop);
     if (layout->stop < LARGO__STOPS)
         largo__stop_pack(plan, layout, layout->stop, next);
     else

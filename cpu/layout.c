@@ -4,7 +4,7 @@
  * fill.
  */
 #include <string.h>
-#include "layout.h"
+#include "stats.h"
 
 typedef struct builder {
     const largo__plan *plan;
@@ -17,9 +17,14 @@ typedef struct builder {
 
 /* ---- classes of units ---- */
 
-static int is_shared(const largo__unit *unit)
+static int is_shared_flat(const largo__unit *unit)
 {
-    return unit->shared != 0;
+    return unit->shared && !unit->family->is_matrix;
+}
+
+static int is_shared_matrix(const largo__unit *unit)
+{
+    return unit->shared && unit->family->is_matrix;
 }
 
 static int is_small(const largo__unit *unit)
@@ -58,6 +63,31 @@ typedef int class_fn(const largo__unit *unit);
 int64_t largo__super_tiles(const largo__unit *unit)
 {
     return (unit->rows + LARGO__SUPER_ROWS - 1) / LARGO__SUPER_ROWS;
+}
+
+static int64_t rows_here(const largo__unit *unit)
+{
+    return unit->n / unit->cols;
+}
+
+largo__held largo__held_matrices(const largo__unit *unit)
+{
+    const int64_t last = unit->first_row + rows_here(unit) - 1;
+    const largo__held held = {unit->first_row / unit->rows, last / unit->rows + 1};
+    return held;
+}
+
+/* The super tile of a row, counted over all matrices. */
+static int64_t tile_of(const largo__unit *unit, int64_t row)
+{
+    return row / unit->rows * largo__super_tiles(unit) + row % unit->rows / LARGO__SUPER_ROWS;
+}
+
+largo__held largo__held_tiles(const largo__unit *unit)
+{
+    const int64_t last = unit->first_row + rows_here(unit) - 1;
+    const largo__held held = {tile_of(unit, unit->first_row), tile_of(unit, last) + 1};
+    return held;
 }
 
 /* ---- emitting ---- */
@@ -253,38 +283,27 @@ static void emit_waves(builder *b)
     }
 }
 
-/* ---- shared units ---- */
-
-static void emit_shared(builder *b, int pass)
-{
-    if (!b->plan->n_shared) return;
-    for (size_t t = 0; t < b->threads; t++) {
-        begin_list(b);
-        emit_spans(b, t, 0, b->plan->units, is_shared, pass, 0);
-    }
-}
-
 /* ---- matrices ---- */
 
 /* Place x in a unit that begins at `start`, in super tiles, each an equal share of the unit. */
 static int64_t cut_tiles(int64_t x, int64_t start, const largo__unit *unit)
 {
-    const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
-    const int64_t at = x - start;
-    if (at <= 0) return 0;
+    const largo__held held = largo__held_tiles(unit);
+    const int64_t tiles = held.end - held.first, at = x - start;
+    if (at <= 0) return held.first;
     const int64_t tile = at / (unit->n / tiles);
-    return tile > tiles || at >= unit->n ? tiles : tile;
+    return at >= unit->n || tile > tiles ? held.end : held.first + tile;
 }
 
-static void emit_tiles(builder *b, size_t t, int pass)
+static void emit_tiles(builder *b, size_t t, class_fn *is_class, int pass)
 {
-    const int64_t total = elements(b, 0, b->plan->units, is_matrix);
+    const int64_t total = elements(b, 0, b->plan->units, is_class);
     const int64_t low = thread_share(total, t, b->threads),
                   high = thread_share(total, t + 1, b->threads);
     int64_t start = 0;
     for (size_t u = 0; u < b->plan->units && start < high; u++) {
         const largo__unit *unit = &b->plan->unit[u];
-        if (!is_matrix(unit)) continue;
+        if (!is_class(unit)) continue;
         const largo__item item = {LARGO__ITEM_TILES,
                                   pass,
                                   u,
@@ -296,25 +315,33 @@ static void emit_tiles(builder *b, size_t t, int pass)
     }
 }
 
-static void emit_part(builder *b, size_t t, largo__item_kind kind, size_t u, int pass, int64_t n)
+static void emit_part(builder *b, size_t t, largo__item_kind kind, size_t u, int pass, int64_t n,
+                      int64_t matrix)
 {
-    const largo__item item = {
-        kind, pass, u, thread_share(n, t, b->threads), thread_share(n, t + 1, b->threads), NULL};
+    const largo__item item = {kind,
+                              pass,
+                              u,
+                              matrix * n + thread_share(n, t, b->threads),
+                              matrix * n + thread_share(n, t + 1, b->threads),
+                              NULL};
     if (item.begin < item.end) emit(b, item);
 }
 
-static void emit_lines(builder *b, size_t t, int pass)
+/* Lines of several matrices go by matrix, if all of each is here; else rows and columns apart. */
+static void emit_lines(builder *b, size_t t, class_fn *is_class, int pass)
 {
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
-        if (!is_matrix(unit) || pass >= largo__passes(unit->family)) continue;
+        if (!is_class(unit) || pass >= largo__passes(unit->family)) continue;
         if (!unit->family->pass[pass].line) continue;
-        if (unit->matrices > 1) {
-            emit_part(b, t, LARGO__ITEM_LINES, u, pass, unit->matrices);
-        } else {
-            emit_part(b, t, LARGO__ITEM_ROWS, u, pass, unit->rows);
-            emit_part(b, t, LARGO__ITEM_COLS, u, pass, unit->cols);
+        if (unit->matrices > 1 && !unit->shared) {
+            emit_part(b, t, LARGO__ITEM_LINES, u, pass, unit->matrices, 0);
+            continue;
         }
+        const largo__held held = largo__held_matrices(unit);
+        emit_part(b, t, LARGO__ITEM_ROWS, u, pass, rows_here(unit), 0);
+        for (int64_t m = 0; m < held.end - held.first; m++)
+            emit_part(b, t, LARGO__ITEM_COLS, u, pass, unit->cols, m);
     }
 }
 
@@ -334,12 +361,35 @@ static void emit_matrices(builder *b)
     for (int pass = 0; pass < passes; pass++) {
         for (size_t t = 0; t < b->threads; t++) {
             begin_list(b);
-            emit_tiles(b, t, pass);
+            emit_tiles(b, t, is_matrix, pass);
         }
         if (!any_lines(b, pass)) continue;
         for (size_t t = 0; t < b->threads; t++) {
             begin_list(b);
-            emit_lines(b, t, pass);
+            emit_lines(b, t, is_matrix, pass);
+        }
+    }
+}
+
+/* ---- shared units ---- */
+
+/* Two phases for each pass of any of them, here or on other ranks. */
+static void emit_shared(builder *b)
+{
+    int most = 0;
+    for (size_t i = 0; i < b->plan->n_shared; i++) {
+        const int passes = largo__passes(b->plan->shared[i].family);
+        if (passes > most) most = passes;
+    }
+    for (int pass = 0; pass < most; pass++) {
+        for (size_t t = 0; t < b->threads; t++) {
+            begin_list(b);
+            emit_spans(b, t, 0, b->plan->units, is_shared_flat, pass, 0);
+            emit_tiles(b, t, is_shared_matrix, pass);
+        }
+        for (size_t t = 0; t < b->threads; t++) {
+            begin_list(b);
+            emit_lines(b, t, is_shared_matrix, pass);
         }
     }
 }
@@ -383,8 +433,7 @@ static void emit_all(builder *b)
     }
     b->layout->decide_phase = 1;
     b->layout->scan_phases = b->layout->shared_phase = 2;
-    emit_shared(b, 0);
-    emit_shared(b, 1);
+    emit_shared(b);
     emit_waves(b);
     emit_matrices(b);
     if (b->layout->first) b->layout->first[b->lists] = b->items;
@@ -412,13 +461,14 @@ static size_t size_of(int64_t n)
 
 static void take_lines(arena *a, const largo__unit *unit, largo__work *work)
 {
-    const size_t rows = size_of(unit->matrices * unit->rows);
-    const size_t cols = size_of(unit->matrices * unit->cols);
+    const largo__held held = largo__held_matrices(unit);
+    const size_t rows = size_of(rows_here(unit));
+    const size_t cols = size_of((held.end - held.first) * unit->cols);
     work->row = take(a, rows, sizeof(float));
     work->col = take(a, cols, sizeof(float));
     work->row_stat = take(a, rows, sizeof *work->row_stat);
     work->col_stat = take(a, cols * size_of(largo__super_tiles(unit)), sizeof *work->col_stat);
-    work->mean = take(a, size_of(unit->matrices), sizeof(double));
+    work->mean = take(a, size_of(held.end - held.first), sizeof(double));
 }
 
 /* A thread's memory for the largest small unit that has lines. */
@@ -449,6 +499,14 @@ static void take_scratch(arena *a, const builder *b, largo__scratch *scratch, si
     if (scratch) scratch[t] = s;
 }
 
+/* Sums of averaged rows, where threads or ranks add to them. */
+static largo__exact *take_rows(arena *a, const largo__unit *unit)
+{
+    if (!is_shared_matrix(unit) && !(is_matrix(unit) && unit->matrices == 1)) return NULL;
+    const largo__held held = largo__held_matrices(unit);
+    return take(a, LARGO__MAX_PASSES * size_of(held.end - held.first), sizeof(largo__exact));
+}
+
 static void take_accumulators(arena *a, const builder *b, largo__layout *l)
 {
     const size_t begin = a->used;
@@ -457,19 +515,16 @@ static void take_accumulators(arena *a, const builder *b, largo__layout *l)
     l->shared = take(a, b->plan->n_shared, sizeof *l->shared);
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
-        if (is_shared(unit) && l->work) l->work[u].stats = &l->shared[unit->shared - 1];
-        if (!is_wave(unit) && !is_matrix(unit)) continue;
-        largo__stats *stats = take(a, 1, sizeof(largo__stats));
-        largo__exact *rows = NULL;
-        if (is_matrix(unit) && unit->matrices == 1)
-            rows = take(a, LARGO__MAX_PASSES, sizeof(largo__exact));
+        largo__stats *stats = NULL;
+        if (unit->shared && l->shared) stats = &l->shared[unit->shared - 1];
+        if (is_wave(unit) || is_matrix(unit)) stats = take(a, 1, sizeof *stats);
+        largo__exact *rows = take_rows(a, unit);
         if (!l->work) continue;
         l->work[u].stats = stats;
         l->work[u].rows = rows;
     }
     l->accumulator_bytes = a->used - begin;
-    const size_t most = b->plan->groups + LARGO__MAX_TERMS * b->plan->n_shared;
-    l->wire = take(a, most, sizeof(largo__exact));
+    l->wire = take(a, largo__wire_bytes(b->plan) / 8, 8);
 }
 
 static void lay_out(arena *a, builder *b, largo__layout *l)
@@ -483,11 +538,12 @@ static void lay_out(arena *a, builder *b, largo__layout *l)
     take_accumulators(a, b, l);
     for (size_t u = 0; u < b->plan->units; u++) {
         const largo__unit *unit = &b->plan->unit[u];
-        const int keeps = is_small(unit) || (is_shared(unit) && unit->grad_scratch);
+        const int keeps = is_small(unit) || (unit->shared && unit->grad_scratch);
         if (l->work)
             l->work[u].family = keeps && unit->family->kept ? unit->family->kept : unit->family;
         largo__work ignored;
-        if (is_matrix(unit)) take_lines(a, unit, l->work ? &l->work[u] : &ignored);
+        if (is_matrix(unit) || is_shared_matrix(unit))
+            take_lines(a, unit, l->work ? &l->work[u] : &ignored);
     }
     for (size_t t = 0; t < l->threads; t++) take_scratch(a, b, l->scratch, t);
 }

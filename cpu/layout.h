@@ -7,8 +7,8 @@
  *   large units   of one pass: streamed. Of several: in waves, of which the later passes find the
  *                 direction in the last-level cache; larger than that, it is made again
  *   matrices      tiles, then rows and columns, pass by pass
- *   shared        units whose statistics cross ranks: the first pass of all of them before anything
- *                 else is written, the second after the reduction
+ *   shared        units whose statistics cross ranks: pass by pass, before anything else is written,
+ *                 with a reduction after what the next pass needs
  *
  * The thread that had an element in one pass has it in the next.
  */
@@ -55,11 +55,12 @@ typedef struct largo__stats {
 typedef struct largo__work {
     const largo__family *family; /* the unit's, or its kept twin */
     float *row, *col;            /* factors */
-    double (*row_stat)[2];       /* [rows of all matrices] */
-    double (*col_stat)[2];       /* [super tiles][cols] */
-    double *mean;                /* [matrices], where there are several: of the averaged rows */
+    double (*row_stat)[2];       /* [rows that are here] */
+    double (*col_stat)[2];       /* [super tiles of all matrices that have a row here][cols] */
+    double *mean;                /* [matrices], where `rows` is NULL: of the averaged rows */
     largo__stats *stats;         /* of the segment */
-    largo__exact *rows;          /* [passes], where there is one matrix: sum of the averaged rows */
+    largo__exact *rows; /* [passes][held matrices]: sum of the averaged rows; where there is one
+                                    matrix, or the unit is shared */
 } largo__work;
 
 /* Memory of one thread. */
@@ -68,14 +69,18 @@ typedef struct largo__scratch {
     largo__work lines; /* row, col, row_stat, col_stat, mean */
 } largo__scratch;
 
-/* After which phase something is reduced across ranks, and what. */
+/* Where something is reduced across ranks: after the scan, and of shared units after each pass. A stop
+ * is FOUND_SUM, FOUND_MAX, or PASSES + kinds of the passes before + kind. */
+enum { LARGO__STOP_FOUND_SUM, LARGO__STOP_FOUND_MAX, LARGO__STOP_PASSES };
 typedef enum largo__stop_kind {
-    LARGO__STOP_FOUND_SUM, /* of the scan: sums, then maxima */
-    LARGO__STOP_FOUND_MAX,
-    LARGO__STOP_SHARED_SUM, /* of shared units */
-    LARGO__STOP_SHARED_MAX,
-    LARGO__STOPS
+    LARGO__STOP_SUM, /* of segments */
+    LARGO__STOP_MAX,
+    LARGO__STOP_COL_SUM, /* of columns: slots, one for each super tile */
+    LARGO__STOP_COL_MAX,
+    LARGO__STOP_ROWS, /* sums of averaged rows, after the lines */
+    LARGO__STOP_KINDS
 } largo__stop_kind;
+enum { LARGO__STOPS = LARGO__STOP_PASSES + LARGO__MAX_PASSES * LARGO__STOP_KINDS };
 
 typedef struct largo__layout {
     size_t threads, phases, items;
@@ -89,7 +94,7 @@ typedef struct largo__layout {
     size_t accumulator_bytes;
     void *wire;                       /* what is reduced, as the host sees it */
     size_t decide_phase, scan_phases; /* a step without a scan begins at phase scan_phases */
-    size_t shared_phase;              /* that of the first pass of shared units, if there are any */
+    size_t shared_phase;              /* of shared units: two for each pass, one for their lines */
     size_t phase;                     /* the next one of the step under way */
     int stop;                         /* the stop where it waits */
     void *block;
@@ -97,6 +102,13 @@ typedef struct largo__layout {
 } largo__layout;
 
 int64_t largo__super_tiles(const largo__unit *unit); /* of one matrix */
+
+/* Matrices and super tiles that have a row here, counted over all matrices: [first, end). */
+typedef struct largo__held {
+    int64_t first, end;
+} largo__held;
+largo__held largo__held_matrices(const largo__unit *unit);
+largo__held largo__held_tiles(const largo__unit *unit);
 
 /* NULL: no memory for *bytes. `cache` is what the last-level cache holds, in bytes. */
 largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_t threads,

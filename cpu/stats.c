@@ -55,92 +55,272 @@ void largo__stats_finish(const largo__pass *p, const double stat[2], int64_t cou
     report->reserved = 0.0;
 }
 
-/* ---- across ranks ---- */
+/* ---- across ranks ----
+ *
+ * Every rank has the same list of shared segments, and so the same values at each stop, in the same
+ * order. What a rank has no part of it sends as zero. */
 
-/* The pass whose statistics of the segment are reduced. */
-static const largo__pass *reduced_pass(const largo__plan *plan, size_t shared)
+typedef struct stop {
+    int is_found, pass, kind, op;
+} stop;
+
+static stop stop_of(int number)
 {
-    return largo__segment_pass(plan->shared[shared].family, LARGO__MAX_PASSES);
-}
-
-static int op_of(int stop)
-{
-    return stop == LARGO__STOP_FOUND_SUM || stop == LARGO__STOP_SHARED_SUM ? LARGO__SUMSQ
-                                                                           : LARGO__MAX;
-}
-
-static int is_found(int stop)
-{
-    return stop == LARGO__STOP_FOUND_SUM || stop == LARGO__STOP_FOUND_MAX;
-}
-
-/* Visit each statistic that a stop reduces, in the same order on every rank. */
-typedef void visit_fn(largo__stats *stats, int term, void *wire, size_t place);
-
-static size_t visit(const largo__plan *plan, const largo__layout *layout, int stop, visit_fn *body)
-{
-    size_t n = 0;
-    for (size_t g = 0; is_found(stop) && g < plan->groups; g++, n++)
-        if (body) body(&layout->found[g][0], 0, layout->wire, n);
-    for (size_t i = 0; !is_found(stop) && i < plan->n_shared; i++) {
-        const largo__pass *p = reduced_pass(plan, i);
-        for (int t = 0; p->op & op_of(stop) && t < p->terms; t++, n++)
-            if (body) body(&layout->shared[i], t, layout->wire, n);
+    stop s = {number < LARGO__STOP_PASSES, 0, 0, 0};
+    if (s.is_found) {
+        s.op = number == LARGO__STOP_FOUND_SUM ? LARGO__SUMSQ : LARGO__MAX;
+        return s;
     }
+    s.pass = (number - LARGO__STOP_PASSES) / LARGO__STOP_KINDS;
+    s.kind = (number - LARGO__STOP_PASSES) % LARGO__STOP_KINDS;
+    s.op = s.kind == LARGO__STOP_MAX || s.kind == LARGO__STOP_COL_MAX ? LARGO__MAX : LARGO__SUMSQ;
+    return s;
+}
+
+static int64_t super_tiles(const largo__shared *shared)
+{
+    return (shared->rows + LARGO__SUPER_ROWS - 1) / LARGO__SUPER_ROWS;
+}
+
+/* How many values of 8 or 4 bytes, or sums of LARGO__EXACT_WORDS, a segment has at a stop. */
+static size_t values_of(const largo__shared *shared, const stop *s)
+{
+    const largo__pass *p = &shared->family->pass[s->pass];
+    if (s->pass >= largo__passes(shared->family)) return 0;
+    if (s->kind == LARGO__STOP_ROWS) return p->matrix ? (size_t)shared->matrices : 0;
+    if (!(p->op & s->op)) return 0;
+    if (s->kind == LARGO__STOP_SUM || s->kind == LARGO__STOP_MAX)
+        return p->segment ? (size_t)p->terms : 0;
+    if (p->scope != LARGO__ROW_COL) return 0;
+    const size_t cols = (size_t)(shared->matrices * shared->cols * p->terms);
+    return s->kind == LARGO__STOP_COL_MAX ? cols : cols * (size_t)super_tiles(shared);
+}
+
+static size_t count(const largo__plan *plan, const stop *s)
+{
+    if (s->is_found) return plan->scan && plan->joint ? plan->groups : 0;
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_shared; i++) n += values_of(&plan->shared[i], s);
     return n;
 }
 
+static int is_exact(const stop *s)
+{
+    return s->is_found ? s->op == LARGO__SUMSQ
+                       : s->kind == LARGO__STOP_SUM || s->kind == LARGO__STOP_ROWS;
+}
+
+static size_t value_bytes(const stop *s)
+{
+    if (is_exact(s)) return sizeof(largo__exact);
+    return s->op == LARGO__MAX ? sizeof(uint32_t) : sizeof(double);
+}
+
+size_t largo__wire_bytes(const largo__plan *plan)
+{
+    size_t most = plan->groups * sizeof(largo__exact);
+    for (int number = LARGO__STOP_PASSES; number < LARGO__STOPS; number++) {
+        const stop s = stop_of(number);
+        const size_t bytes = count(plan, &s) * value_bytes(&s);
+        if (bytes > most) most = bytes;
+    }
+    return (most + 7) / 8 * 8;
+}
+
 /* Carried out before they leave: a limb of 32 bits leaves room for 2^31 ranks. */
-static void pack_sum(largo__stats *stats, int term, void *wire, size_t place)
+static void pack_exact(largo__exact *sum, largo__exact *wire)
 {
-    largo__exact_normalise(&stats->sum[term]);
-    ((largo__exact *)wire)[place] = stats->sum[term];
+    largo__exact_normalise(sum);
+    *wire = *sum;
 }
 
-static void take_sum(largo__stats *stats, int term, void *wire, size_t place)
+/* Statistics of a segment, or what a scan found. */
+static void pack_stats(largo__stats *stats, int terms, const stop *s, void *wire)
 {
-    stats->sum[term] = ((const largo__exact *)wire)[place];
+    for (int t = 0; t < terms; t++)
+        if (s->op == LARGO__MAX)
+            ((uint32_t *)wire)[t] = stats->max[t];
+        else
+            pack_exact(&stats->sum[t], (largo__exact *)wire + t);
 }
 
-static void pack_max(largo__stats *stats, int term, void *wire, size_t place)
+static void take_stats(largo__stats *stats, int terms, const stop *s, const void *wire)
 {
-    ((uint32_t *)wire)[place] = stats->max[term];
+    for (int t = 0; t < terms; t++)
+        if (s->op == LARGO__MAX)
+            stats->max[t] = ((const uint32_t *)wire)[t];
+        else
+            stats->sum[t] = ((const largo__exact *)wire)[t];
 }
 
-static void take_max(largo__stats *stats, int term, void *wire, size_t place)
+/* A unit of this rank that has a part of shared matrices. */
+typedef struct lines {
+    const largo__shared *shared;
+    const largo__unit *unit;
+    const largo__work *work;
+    const largo__pass *p;
+    largo__held matrices, tiles;
+    int pass;
+} lines;
+
+/* Slots of super tiles that this rank has rows of; super tile i is at i in the wire. */
+static void pack_slots(const lines *l, double *wire)
 {
-    stats->max[term] = ((const uint32_t *)wire)[place];
+    const int64_t cols = l->unit->cols, terms = l->p->terms;
+    const int64_t first = l->matrices.first * super_tiles(l->shared);
+    for (int64_t i = l->tiles.first; i < l->tiles.end; i++)
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t t = 0; t < terms; t++)
+                wire[(i * cols + j) * terms + t] = l->work->col_stat[(i - first) * cols + j][t];
+}
+
+static void take_slots(const lines *l, const double *wire)
+{
+    const int64_t cols = l->unit->cols, terms = l->p->terms, tiles = super_tiles(l->shared);
+    const int64_t first = l->matrices.first * tiles;
+    for (int64_t i = first; i < l->matrices.end * tiles; i++)
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t t = 0; t < terms; t++)
+                l->work->col_stat[(i - first) * cols + j][t] = wire[(i * cols + j) * terms + t];
+}
+
+/* The largest of a column over the super tiles of its matrix that are here. */
+static void pack_maxima(const lines *l, uint32_t *wire)
+{
+    const int64_t cols = l->unit->cols, terms = l->p->terms, tiles = super_tiles(l->shared);
+    const int64_t first = l->matrices.first * tiles;
+    for (int64_t i = l->tiles.first; i < l->tiles.end; i++)
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t t = 0; t < terms; t++) {
+                const double stat = l->work->col_stat[(i - first) * cols + j][t];
+                uint32_t *max = &wire[(i / tiles * cols + j) * terms + t];
+                const uint32_t bits = largo__magnitude_bits((float)stat);
+                if (bits > *max) *max = bits;
+            }
+}
+
+/* Each super tile of a column gets that of the whole: joining them is the same. */
+static void take_maxima(const lines *l, const uint32_t *wire)
+{
+    const int64_t cols = l->unit->cols, terms = l->p->terms, tiles = super_tiles(l->shared);
+    const int64_t first = l->matrices.first * tiles;
+    for (int64_t i = first; i < l->matrices.end * tiles; i++)
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t t = 0; t < terms; t++)
+                l->work->col_stat[(i - first) * cols + j][t] =
+                    largo__magnitude(wire[(i / tiles * cols + j) * terms + t]);
+}
+
+static largo__exact *rows_of(const lines *l)
+{
+    return &l->work->rows[l->pass * (l->matrices.end - l->matrices.first)];
+}
+
+static void pack_rows(const lines *l, largo__exact *wire)
+{
+    for (int64_t m = l->matrices.first; m < l->matrices.end; m++)
+        pack_exact(&rows_of(l)[m - l->matrices.first], &wire[m]);
+}
+
+static void take_rows(const lines *l, const largo__exact *wire)
+{
+    for (int64_t m = l->matrices.first; m < l->matrices.end; m++)
+        rows_of(l)[m - l->matrices.first] = wire[m];
+}
+
+static void exchange_lines(const lines *l, const stop *s, void *wire, int packs)
+{
+    if (s->kind == LARGO__STOP_ROWS)
+        packs ? pack_rows(l, wire) : take_rows(l, wire);
+    else if (s->kind == LARGO__STOP_COL_MAX)
+        packs ? pack_maxima(l, wire) : take_maxima(l, wire);
+    else
+        packs ? pack_slots(l, wire) : take_slots(l, wire);
+}
+
+/* Put what is reduced at a stop into the wire, or take it from there. */
+static void exchange(const largo__plan *plan, largo__layout *layout, const stop *s, int packs)
+{
+    char *wire = layout->wire;
+    for (size_t g = 0; s->is_found && g < plan->groups; g++, wire += value_bytes(s)) {
+        largo__stats *found = &layout->found[g][0];
+        packs ? pack_stats(found, 1, s, wire) : take_stats(found, 1, s, wire);
+    }
+    for (size_t i = 0; !s->is_found && i < plan->n_shared; i++) {
+        const largo__shared *shared = &plan->shared[i];
+        const largo__pass *p = &shared->family->pass[s->pass];
+        const size_t n = values_of(shared, s);
+        if (n && (s->kind == LARGO__STOP_SUM || s->kind == LARGO__STOP_MAX)) {
+            largo__stats *stats = &layout->shared[i];
+            packs ? pack_stats(stats, p->terms, s, wire) : take_stats(stats, p->terms, s, wire);
+        } else if (n && shared->unit != LARGO__NO_UNIT) {
+            const largo__unit *unit = &plan->unit[shared->unit];
+            const lines l = {shared,
+                             unit,
+                             &layout->work[shared->unit],
+                             p,
+                             largo__held_matrices(unit),
+                             largo__held_tiles(unit),
+                             s->pass};
+            exchange_lines(&l, s, wire, packs);
+        }
+        wire += n * value_bytes(s);
+    }
 }
 
 int largo__next_stop(const largo__plan *plan, int from)
 {
-    for (int stop = from; stop < LARGO__STOPS; stop++) {
-        if (is_found(stop) && !(plan->scan && plan->joint)) continue;
-        if (visit(plan, NULL, stop, NULL)) return stop;
+    for (int number = from; number < LARGO__STOPS; number++) {
+        const stop s = stop_of(number);
+        if (count(plan, &s)) return number;
     }
     return LARGO__STOPS;
 }
 
-size_t largo__stop_phase(const largo__layout *layout, int stop)
+int largo__is_written_at(const largo__plan *plan, int number)
 {
-    if (stop == LARGO__STOPS) return layout->phases;
-    return is_found(stop) ? layout->decide_phase : layout->shared_phase + 1;
+    const stop s = stop_of(number);
+    if (number == LARGO__STOPS || s.is_found) return 0;
+    for (size_t i = 0; i < plan->n_shared; i++)
+        for (int pass = 0; pass <= s.pass; pass++) {
+            const largo__pass *p = &plan->shared[i].family->pass[pass];
+            const int has_lines = pass < s.pass || s.kind == LARGO__STOP_ROWS;
+            if (p->writes || (has_lines && p->line && p->row_slot >= 0)) return 1;
+        }
+    return 0;
 }
 
-void largo__stop_pack(const largo__plan *plan, largo__layout *layout, int stop,
+size_t largo__stop_phase(const largo__layout *layout, int number)
+{
+    if (number == LARGO__STOPS) return layout->phases;
+    const stop s = stop_of(number);
+    if (s.is_found) return layout->decide_phase;
+    return layout->shared_phase + 2 * (size_t)s.pass + (s.kind == LARGO__STOP_ROWS ? 2 : 1);
+}
+
+void largo__stop_pack(const largo__plan *plan, largo__layout *layout, int number,
                       largo_reduction *next)
 {
-    const int is_sum = op_of(stop) == LARGO__SUMSQ;
-    const size_t n = visit(plan, layout, stop, is_sum ? pack_sum : pack_max);
+    const stop s = stop_of(number);
+    const size_t n = count(plan, &s);
+    memset(layout->wire, 0, n * value_bytes(&s));
+    exchange(plan, layout, &s, 1);
     next->values = layout->wire;
-    next->n = is_sum ? n * LARGO__EXACT_WORDS : n;
-    next->dtype = is_sum ? LARGO_I64 : LARGO_U32;
-    next->op = is_sum ? LARGO_SUM : LARGO_MAX;
+    next->n = is_exact(&s) ? n * LARGO__EXACT_WORDS : n;
+    next->dtype = is_exact(&s) ? LARGO_I64 : s.op == LARGO__MAX ? LARGO_U32 : LARGO_F64;
+    next->op = s.op == LARGO__MAX ? LARGO_MAX : LARGO_SUM;
 }
 
-void largo__stop_take(const largo__plan *plan, largo__layout *layout, int stop)
+void largo__stop_take(const largo__plan *plan, largo__layout *layout, int number)
 {
-    (void)visit(plan, layout, stop, op_of(stop) == LARGO__SUMSQ ? take_sum : take_max);
+    const stop s = stop_of(number);
+    exchange(plan, layout, &s, 0);
+}
+
+/* The pass whose statistics of the segment are told. */
+static const largo__pass *reduced_pass(const largo__plan *plan, size_t shared)
+{
+    return largo__segment_pass(plan->shared[shared].family, LARGO__MAX_PASSES);
 }
 
 void largo__report_shared(const largo__plan *plan, const largo__layout *layout)

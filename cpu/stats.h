@@ -19,8 +19,14 @@ void largo__stats_round(const largo__pass *p, const largo__stats *stats, double 
 
 /* ---- across ranks ---- */
 
+/* What the largest of a plan's reductions takes. */
+size_t largo__wire_bytes(const largo__plan *plan);
+
 /* The first stop from `from` on that has something to reduce; LARGO__STOPS: none. */
 int largo__next_stop(const largo__plan *plan, int from);
+
+/* Has anything of a shared segment been written when a step waits there? */
+int largo__is_written_at(const largo__plan *plan, int stop);
 
 /* The phase that may begin once it is reduced. */
 size_t largo__stop_phase(const largo__layout *layout, int stop);

@@ -114,30 +114,41 @@ static void finish_matrix(const largo__unit *unit, const largo__work *work, int 
                           int64_t matrix, const largo__d *d, largo__k *k, int first)
 {
     finish_segment(unit, work->family, pass, work->stats, d, k, first);
+    const largo__held held = largo__held_matrices(unit);
+    const int64_t place = matrix - held.first, per_pass = held.end - held.first;
     for (int before = pass - 1; before >= 0; before--) {
         if (!work->family->pass[before].matrix) continue;
-        const double mean = work->rows
-                                ? largo__exact_round(&work->rows[before]) / (double)unit->rows
-                                : work->mean[matrix];
+        const double mean =
+            work->rows
+                ? largo__exact_round(&work->rows[before * per_pass + place]) / (double)unit->rows
+                : work->mean[place];
         work->family->pass[before].matrix(mean, k->seg);
         return;
     }
 }
 
-static largo__tile tile_at(const largo__unit *unit, const largo__work *work, int64_t matrix,
-                           int64_t row)
+/* The rows of super tile i, counted over all matrices, that are here. */
+static largo__tile tile_at(const largo__unit *unit, const largo__work *work, int64_t i)
 {
-    const int64_t at = (matrix * unit->rows + row) * unit->cols;
+    const int64_t per_matrix = largo__super_tiles(unit), matrix = i / per_matrix;
+    const int64_t start = matrix * unit->rows, here_end = unit->first_row + unit->n / unit->cols;
+    int64_t row = start + i % per_matrix * LARGO__SUPER_ROWS, end = row + LARGO__SUPER_ROWS;
+    if (end > start + unit->rows) end = start + unit->rows;
+    if (row < unit->first_row) row = unit->first_row;
+    if (end > here_end) end = here_end;
+    const int64_t at = (row - unit->first_row) * unit->cols;
+    const largo__held held = largo__held_matrices(unit);
     largo__tile tile = {0};
     tile.p = unit->p + at;
     tile.g = unit->g + at;
     tile.m = unit->state[0] ? unit->state[0] + at : NULL;
     if (unit->family->slot_shape[1] == LARGO__LIKE) tile.v = unit->state[1] + at;
-    tile.rows = unit->rows - row < LARGO__SUPER_ROWS ? unit->rows - row : LARGO__SUPER_ROWS;
+    tile.rows = end - row;
     tile.cols = unit->cols;
-    tile.row = work->row + matrix * unit->rows + row;
-    tile.col = work->col + matrix * unit->cols;
-    tile.row_stat = work->row_stat + matrix * unit->rows + row;
+    tile.row = work->row + row - unit->first_row;
+    tile.col = work->col + (matrix - held.first) * unit->cols;
+    tile.row_stat = work->row_stat + row - unit->first_row;
+    tile.col_stat = work->col_stat + (i - held.first * per_matrix) * unit->cols;
     return tile;
 }
 
@@ -168,17 +179,17 @@ static void pass_tiles(const largo__run *run, const largo__unit *unit, const lar
     int64_t finished = -1;
     for (int64_t i = begin; i < end; i++) {
         const int64_t matrix = i / per_matrix;
-        largo__tile tile = tile_at(unit, work, matrix, i % per_matrix * LARGO__SUPER_ROWS);
-        tile.col_stat = work->col_stat + i * unit->cols;
+        largo__tile tile = tile_at(unit, work, i);
         tile.strip_stat = strips;
-        if (matrix != finished) finish_matrix(unit, work, pass, matrix, &c->d, &k, i == 0);
+        if (matrix != finished)
+            finish_matrix(unit, work, pass, matrix, &c->d, &k, i == largo__held_tiles(unit).first);
         finished = matrix;
         run->kernels[row->row].tile(&tile, &k);
         if (row->op && row->segment) add_tile(row, &tile, stats);
     }
 }
 
-/* Rows [begin, end) over all matrices: averages, factors; the averages are added to `sum`. */
+/* Rows [begin, end) of those here: averages, factors; the averages are added to `sum`. */
 static void finish_rows(const largo__unit *unit, const largo__work *work, int pass,
                         const largo__d *d, int64_t begin, int64_t end, largo__exact *sum)
 {
@@ -191,25 +202,24 @@ static void finish_rows(const largo__unit *unit, const largo__work *work, int pa
     }
 }
 
-/* Columns [begin, end) of one matrix: super tiles in order. */
+/* Columns [begin, end), counted over the held matrices: super tiles in order. */
 static void finish_cols(const largo__unit *unit, const largo__work *work, int pass,
-                        const largo__d *d, int64_t matrix, int64_t begin, int64_t end)
+                        const largo__d *d, int64_t begin, int64_t end)
 {
     const largo__pass *row = &work->family->pass[pass];
-    const int64_t tiles = largo__super_tiles(unit), first = matrix * unit->cols;
-    double(*slots)[2] = work->col_stat + matrix * tiles * unit->cols;
+    const int64_t tiles = largo__super_tiles(unit), cols = unit->cols;
     float *state = row->col_slot < 0 ? NULL : unit->state[row->col_slot];
     for (int64_t j = begin; j < end; j++) {
-        double stat[2] = {slots[j][0], slots[j][1]};
+        double(*slots)[2] = work->col_stat + j / cols * tiles * cols + j % cols;
+        double stat[2] = {slots[0][0], slots[0][1]};
         for (int64_t s = 1; s < tiles; s++)
             for (int t = 0; t < row->terms; t++)
-                stat[t] =
-                    largo__joined(stat[t], slots[s * unit->cols + j][t], row->op & LARGO__MAX);
-        work->col[first + j] =
-            row->line(stat, (double)unit->rows, d, state ? &state[first + j] : NULL);
+                stat[t] = largo__joined(stat[t], slots[s * cols][t], row->op & LARGO__MAX);
+        work->col[j] = row->line(stat, (double)unit->rows, d, state ? &state[j] : NULL);
     }
 }
 
+/* All lines of matrices [begin, end), which are here whole. */
 static void finish_lines(const largo__unit *unit, const largo__work *work, int pass,
                          const largo__d *d, int64_t begin, int64_t end)
 {
@@ -217,8 +227,26 @@ static void finish_lines(const largo__unit *unit, const largo__work *work, int p
         largo__exact sum;
         largo__exact_zero(&sum);
         finish_rows(unit, work, pass, d, matrix * unit->rows, (matrix + 1) * unit->rows, &sum);
-        finish_cols(unit, work, pass, d, matrix, 0, unit->cols);
+        finish_cols(unit, work, pass, d, matrix * unit->cols, (matrix + 1) * unit->cols);
         work->mean[matrix] = largo__exact_round(&sum) / (double)unit->rows;
+    }
+}
+
+/* Rows [begin, end), of one matrix or several; the averages of each are shared. */
+static void share_rows(const largo__unit *unit, const largo__work *work, int pass,
+                       const largo__d *d, int64_t begin, int64_t end)
+{
+    const largo__held held = largo__held_matrices(unit);
+    largo__exact *sums = &work->rows[pass * (held.end - held.first)];
+    while (begin < end) {
+        const int64_t matrix = (unit->first_row + begin) / unit->rows;
+        int64_t stop = (matrix + 1) * unit->rows - unit->first_row;
+        if (stop > end) stop = end;
+        largo__exact sum;
+        largo__exact_zero(&sum);
+        finish_rows(unit, work, pass, d, begin, stop, &sum);
+        largo__exact_merge_atomic(&sums[matrix - held.first], &sum);
+        begin = stop;
     }
 }
 
@@ -238,11 +266,10 @@ static void do_matrix(const largo__run *run, const largo__item *item)
         finish_lines(unit, work, item->pass, &c->d, item->begin, item->end);
         break;
     case LARGO__ITEM_ROWS:
-        finish_rows(unit, work, item->pass, &c->d, item->begin, item->end, &stats.sum[0]);
-        largo__exact_merge_atomic(&work->rows[item->pass], &stats.sum[0]);
+        share_rows(unit, work, item->pass, &c->d, item->begin, item->end);
         break;
     default:
-        finish_cols(unit, work, item->pass, &c->d, 0, item->begin, item->end);
+        finish_cols(unit, work, item->pass, &c->d, item->begin, item->end);
     }
 }
 

@@ -101,8 +101,9 @@ int largo_version(void);
 
 typedef enum largo_dtype {
     LARGO_F32 = 1, /* IEEE binary32 */
-    LARGO_I64 = 5, /* int64_t and uint32_t: statistics that processes reduce, never tensors */
-    LARGO_U32 = 6
+    LARGO_I64 = 5, /* int64_t, uint32_t and double: statistics that processes reduce, never tensors */
+    LARGO_U32 = 6,
+    LARGO_F64 = 7
 } largo_dtype;
 
 /* A view of dense row-major memory. 64 bytes. A dimension of 0 is legal and means no work. The
@@ -135,8 +136,9 @@ typedef void largo_free_fn(void *user, void *memory, size_t bytes, void *stream)
 
 /* Combine n values in place across the processes (ranks) that hold parts of the same tensors; 0 for
  * success. A step calls it a fixed number of times, in the same order on every rank. Values are
- * LARGO_I64 with LARGO_SUM or LARGO_U32 with LARGO_MAX: exact in any order, so that every correct
- * all-reduce gives the same bits. `stream` is NULL on CPU. */
+ * LARGO_I64 with LARGO_SUM, LARGO_U32 with LARGO_MAX, or LARGO_F64 with LARGO_SUM of slots to which one
+ * rank contributes and the others +0: exact in any order, so that every correct all-reduce gives the
+ * same bits. `stream` is NULL on CPU. */
 typedef enum largo_reduce_op { LARGO_SUM = 1, LARGO_MAX = 2 } largo_reduce_op;
 typedef int largo_all_reduce_fn(void *user, void *values, size_t n, largo_dtype dtype,
                                 largo_reduce_op op, void *stream);
@@ -332,9 +334,12 @@ typedef enum largo_placement {
 /* `value`, `grad` and state of a SHARDED parameter hold elements [offset, offset + their number) of
  * the whole tensor, in row-major order, in a shape of any kind; that may be none. Every process lists
  * every SHARDED parameter, in the same order, with the same flags, segments and hyper-parameters.
- * Parts that begin and end where largo_shard_cut says, or as one might cut elsewhere but inside no
- * block of 4096 elements, give the bits of one process; others are right to about 1e-6. LARGO_CAME
- * and LARGO_MERIT take no SHARDED tensors of two or more dimensions as yet. */
+ *
+ * Parts that begin and end at a multiple of 4096 elements of a segment give the bits of one process;
+ * others are right to about 1e-6. Where the algorithm looks at rows and columns (LARGO_CAME and
+ * LARGO_MERIT with two dimensions or more) it must be a multiple of 256 rows of the matrix as well, and
+ * parts are always of whole rows. largo_shard_cut says where to cut. State by rows (see largo_slots) is that of the rows here; state by columns is kept by
+ * every process that has a row of the matrix, and is the same on all of them. */
 typedef struct largo_shard {
     largo_placement placement;
     int32_t ndim;                  /* SHARDED; of the whole tensor */
@@ -433,7 +438,7 @@ largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, 
 
 /* Where to cut a tensor, `whole` (of which value.ndim, value.shape and segments are looked at), so
  * that every number of processes gives the same bits: rank's part is elements [*begin, *end). Parts
- * differ by at most 4096 elements; some are empty where there are fewer blocks than processes. */
+ * are about equal; some are empty where there are fewer places to cut than processes. */
 largo_status largo_shard_cut(const largo_hyper *hyper, const largo_param *whole, int32_t world,
                              int32_t rank, int64_t *begin, int64_t *end);
 

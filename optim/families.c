@@ -3,7 +3,6 @@
 #include <string.h>
 #include "all.h"
 #include "families.h"
-#include "params.h"
 
 /* Kept families by name; "none" has none. */
 enum { LARGO__FAMILY_none = -1 };
@@ -135,26 +134,4 @@ const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, 
     default:
         return first_family(hyper->algo);
     }
-}
-
-largo_tensor largo__slot_tensor(const largo__family *family, int slot, const largo_tensor *value,
-                                int32_t segments)
-{
-    largo_tensor t = {NULL, LARGO_F32, value->ndim, {0}};
-    for (int32_t d = 0; d < value->ndim; d++) t.shape[d] = value->shape[d];
-    if (family->slot_shape[slot] == LARGO__LIKE) return t;
-    if (largo__numel(value) == 0) { /* no work, no lines, however long they would be */
-        t.ndim = 1;
-        t.shape[0] = 0;
-        return t;
-    }
-    if (family->slot_shape[slot] == LARGO__COLS_OF) { /* drop the last dimension but one */
-        if (t.ndim == 2 && segments > 1) {
-            t.shape[0] = segments;
-            return t;
-        }
-        t.shape[t.ndim - 2] = t.shape[t.ndim - 1];
-    }
-    t.shape[--t.ndim] = 0;
-    return t;
 }

@@ -11,9 +11,4 @@ extern const largo__family largo__families[LARGO__FAMILIES];
  * hyper-parameters must have been checked. */
 const largo__family *largo__family_of(const largo_hyper *hyper, uint32_t flags, int32_t ndim);
 
-/* Shape of a state slot of the family for this value. Each of the `segments` slices of a matrix has
- * columns of its own. */
-largo_tensor largo__slot_tensor(const largo__family *family, int slot, const largo_tensor *value,
-                                int32_t segments);
-
 #endif

@@ -64,7 +64,7 @@ static largo_status make_state(largo_ctx *ctx, group *g, size_t i, const largo_h
     uint32_t slots = 0;
     for (int s = 0; s < largo__slots(family); s++) {
         if (p->state[s]) continue;
-        const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
+        const largo_tensor t = largo__slot_tensor(family, s, p);
         at[s] = bytes;
         bytes = largo__size((size_t)largo__numel(&t) * sizeof(float) / 64 + 1, 64, bytes + STAGGER);
         slots |= 1u << s;
@@ -421,7 +421,7 @@ largo_status largo_optim_slot(largo_optim *o, size_t number, size_t index, const
     const largo__family *family = largo__param_family(&g->planned, p);
     for (int s = 0; s < largo__slots(family); s++) {
         if (strcmp(name, family->slot_name[s]) != 0) continue;
-        *view = largo__slot_tensor(family, s, &p->value, p->segments);
+        *view = largo__slot_tensor(family, s, p);
         view->data = p->state[s];
         return LARGO_OK;
     }

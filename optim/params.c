@@ -8,47 +8,6 @@
 
 static const int64_t MAX_ELEMENTS = (int64_t)1 << 60;
 
-int64_t largo__numel(const largo_tensor *tensor)
-{
-    int64_t n = 1;
-    for (int32_t d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] == 0) return 0; /* others may be too large to multiply */
-    for (int32_t d = 0; d < tensor->ndim; d++) n *= tensor->shape[d];
-    return n;
-}
-
-largo_tensor largo__whole(const largo_param *param)
-{
-    largo_tensor t = param->value;
-    t.data = NULL;
-    if (!largo__is_sharded(param)) return t;
-    t.ndim = param->shard->ndim;
-    memcpy(t.shape, param->shard->shape, sizeof t.shape);
-    return t;
-}
-
-const largo__family *largo__param_family(const largo_hyper *hyper, const largo_param *param)
-{
-    return largo__family_of(hyper, param->flags, largo__whole(param).ndim);
-}
-
-largo__part largo__segment_part(const largo_param *param, int32_t segment)
-{
-    const largo_tensor whole = largo__whole(param);
-    const int64_t here = largo__numel(&param->value);
-    const int64_t offset = largo__is_sharded(param) ? param->shard->offset : 0;
-    largo__part part = {0};
-    part.count = largo__numel(&whole) / largo__segments(param);
-    const int64_t begin = part.count * segment, end = begin + part.count;
-    const int64_t low = begin > offset ? begin : offset;
-    const int64_t high = end < offset + here ? end : offset + here;
-    if (low >= high) return part;
-    part.first = low - offset;
-    part.n = high - low;
-    part.lead = low - begin;
-    return part;
-}
-
 void largo__params_copy(largo_param *out, largo_shard *shards, size_t n, const largo_param params[])
 {
     for (size_t i = 0; i < n; i++) {
@@ -162,12 +121,13 @@ static largo_status check_shard(const largo__group *group, size_t i, const largo
                            "they must be within the %lld of the whole tensor",
                            group->where, i, (long long)s->offset, (long long)here, (long long)n);
     const largo__family *family = largo__param_family(group->hyper, p);
-    if (family->is_matrix)
-        return largo__fail(
-            LARGO_ERR_UNSUPPORTED,
-            "%sparams[%zu].shard is SHARDED and its tensor has %d dimensions; %s takes "
-            "only whole tensors as yet",
-            group->where, i, (int)s->ndim, family->name);
+    const int64_t cols = family->is_matrix && n ? s->shape[s->ndim - 1] : 1;
+    if (s->offset % cols || here % cols)
+        return largo__fail(LARGO_ERR_SHAPE,
+                           "%sparams[%zu].shard.offset is %lld with %lld elements here; %s takes "
+                           "whole rows of %lld",
+                           group->where, i, (long long)s->offset, (long long)here, family->name,
+                           (long long)cols);
     return LARGO_OK;
 }
 
@@ -219,7 +179,7 @@ static largo_status check_state(const largo__group *group, size_t i, const largo
 {
     const largo__family *family = largo__param_family(group->hyper, p);
     for (int s = 0; s < largo__slots(family); s++) {
-        const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
+        const largo_tensor t = largo__slot_tensor(family, s, p);
         const long long bytes = (long long)largo__numel(&t) * (long long)sizeof(float);
         if (bytes && !p->state[s])
             return largo__fail(LARGO_ERR_ARGUMENT,
@@ -281,7 +241,7 @@ static size_t param_ranges(const largo__group *group, size_t g, size_t i, range 
     size_t made = add_range(out, p->value.data, n, what);
     const largo__family *family = largo__param_family(group->hyper, p);
     for (int s = 0; s < largo__slots(family); s++) {
-        const largo_tensor t = largo__slot_tensor(family, s, &p->value, p->segments);
+        const largo_tensor t = largo__slot_tensor(family, s, p);
         what.slot = s;
         made += add_range(out + made, p->state[s], largo__numel(&t), what);
     }

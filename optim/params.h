@@ -2,7 +2,7 @@
 #ifndef LARGO_OPTIM_PARAMS_H
 #define LARGO_OPTIM_PARAMS_H
 
-#include "families.h"
+#include "views.h"
 #include "../core/context.h"
 
 /* One group of parameters as a step sees it. */
@@ -12,33 +12,6 @@ typedef struct largo__group {
     size_t n;
     const largo_param *params;
 } largo__group;
-
-/* Elements of a tensor that has passed its check. */
-int64_t largo__numel(const largo_tensor *tensor);
-
-/* Is a part of it here, the rest on other ranks? */
-static inline int largo__is_sharded(const largo_param *param)
-{
-    return param->shard && param->shard->placement == LARGO_SHARDED;
-}
-
-/* The whole tensor that the value is, or is a part of; without data. */
-largo_tensor largo__whole(const largo_param *param);
-
-/* The family that carries out its step. */
-const largo__family *largo__param_family(const largo_hyper *hyper, const largo_param *param);
-
-static inline int32_t largo__segments(const largo_param *param)
-{
-    return param->segments > 1 ? param->segments : 1;
-}
-
-/* The elements of a segment that are here: [first, first + n) of the parameter, with `lead` elements
- * of the segment before them; count on all ranks together. */
-typedef struct largo__part {
-    int64_t first, n, lead, count;
-} largo__part;
-largo__part largo__segment_part(const largo_param *param, int32_t segment);
 
 /* Does a step touch it? Not if it is frozen or has no gradient. */
 static inline int largo__is_active(const largo_param *param)

@@ -2,7 +2,6 @@
 #include <string.h>
 #include "hyper.h"
 #include "stepper.h"
-#include "../core/canon.h"
 #include "../core/status.h"
 
 /* The plan of the last call, with what it was made from. */
@@ -125,13 +124,6 @@ largo_status largo_step_round(largo_ctx *ctx, const largo_hyper *hyper, int64_t 
     return largo__stepper_round(ctx, &f->stepper, 1, &group, step, round, reduction);
 }
 
-/* Element i of the blocks that a tensor of equal segments is cut into. */
-static int64_t block_begin(int64_t i, int64_t blocks, int64_t count)
-{
-    const int64_t at = i % blocks * LARGO__CHUNK;
-    return i / blocks * count + (at < count ? at : count);
-}
-
 largo_status largo_shard_cut(const largo_hyper *hyper, const largo_param *whole, int32_t world,
                              int32_t rank, int64_t *begin, int64_t *end)
 {
@@ -146,13 +138,9 @@ largo_status largo_shard_cut(const largo_hyper *hyper, const largo_param *whole,
     if (largo__is_sharded(whole))
         return largo__fail(LARGO_ERR_ARGUMENT,
                            "whole.shard is SHARDED; it must be the whole tensor");
-    const largo__part part = largo__segment_part(whole, 0);
-    const int64_t per_segment = (part.count + LARGO__CHUNK - 1) / LARGO__CHUNK;
-    const int64_t blocks = per_segment * largo__segments(whole);
-    *begin = *end = 0;
-    if (!blocks) return LARGO_OK;
-    *begin = block_begin(largo__share(blocks, rank, world), per_segment, part.count);
-    *end = block_begin(largo__share(blocks, rank + 1, world), per_segment, part.count);
+    const largo__family *family = largo__param_family(&ours, whole);
+    *begin = largo__cut(family, whole, rank, world);
+    *end = largo__cut(family, whole, rank + 1, world);
     return LARGO_OK;
 }
 
@@ -167,7 +155,7 @@ largo_status largo_slots(const largo_hyper *hyper, const largo_param *param,
     *n = (size_t)largo__slots(family);
     for (int s = 0; s < largo__slots(family); s++) {
         slots[s].name = family->slot_name[s];
-        slots[s].like = largo__slot_tensor(family, s, &param->value, param->segments);
+        slots[s].like = largo__slot_tensor(family, s, param);
         slots[s].bytes = (size_t)largo__numel(&slots[s].like) * sizeof(float);
     }
     return LARGO_OK;

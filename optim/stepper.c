@@ -45,17 +45,7 @@ static sizes count(size_t n_groups, const largo__group groups[])
     return n;
 }
 
-/* The last two dimensions of a slice are a matrix, leading ones count matrices. */
-static void set_view(largo__unit *unit, const largo_param *p)
-{
-    const largo_tensor *t = &p->value;
-    unit->cols = t->shape[t->ndim - 1];
-    unit->rows = t->shape[t->ndim - 2];
-    if (t->ndim == 2) unit->rows /= largo__segments(p);
-    unit->matrices = unit->n / (unit->rows * unit->cols);
-}
-
-/* What is here of one segment. Lines of a segment begin where those of the segments before end. */
+/* What is here of one segment. */
 static void set_unit(largo__unit *unit, const largo__family *family, const largo_param *p,
                      int32_t segment)
 {
@@ -71,13 +61,14 @@ static void set_unit(largo__unit *unit, const largo__family *family, const largo
     unit->grad_scratch = (p->flags & LARGO_PARAM_GRAD_SCRATCH) != 0;
     unit->placement = p->shard ? p->shard->placement : LARGO_LOCAL;
     unit->report = p->stats ? &p->stats[segment] : NULL;
-    for (int i = 0; i < largo__slots(family); i++) {
-        const largo_tensor t = largo__slot_tensor(family, i, &p->value, p->segments);
-        const int64_t lines = largo__numel(&t) / largo__segments(p) * segment;
-        const int is_like = family->slot_shape[i] == LARGO__LIKE;
-        unit->state[i] = (float *)p->state[i] + (is_like ? part.first : lines);
-    }
-    if (family->is_matrix) set_view(unit, p);
+    for (int i = 0; i < largo__slots(family); i++)
+        unit->state[i] = (float *)p->state[i] + largo__slot_first(family, i, p, segment);
+    if (!family->is_matrix) return;
+    const largo__view view = largo__segment_view(p);
+    unit->matrices = view.matrices;
+    unit->rows = view.rows;
+    unit->cols = view.cols;
+    unit->first_row = part.lead / view.cols;
 }
 
 /* The units of an active parameter, the next planned one; shared: its first place in plan.shared, if it
@@ -93,6 +84,7 @@ static size_t add_units(largo__stepper *s, size_t unit, size_t shared, const lar
         if (shares) s->plan.shared[place].planned = s->n_planned;
         if (shares && p->stats) s->plan.shared[place].report = &p->stats[i];
         if (!largo__segment_part(p, i).n) continue;
+        if (shares) s->plan.shared[place].unit = unit;
         set_unit(&s->plan.unit[unit], family, p, i);
         s->plan.unit[unit].shared = shares ? place + 1 : 0;
         s->plan.unit[unit].group = q->group;
@@ -130,9 +122,16 @@ static size_t add_shared(largo__stepper *s, size_t at, const largo__group *group
 {
     if (!is_shared(group, p)) return at;
     for (int32_t i = 0; i < largo__segments(p); i++) {
-        const largo__shared shared = {largo__param_family(group->hyper, p),
-                                      largo__segment_part(p, i).count, 0, 0, NULL};
-        s->plan.shared[at++] = shared;
+        largo__shared *shared = &s->plan.shared[at++];
+        memset(shared, 0, sizeof *shared);
+        shared->family = largo__param_family(group->hyper, p);
+        shared->count = largo__segment_part(p, i).count;
+        shared->unit = LARGO__NO_UNIT;
+        if (!shared->family->is_matrix || !shared->count) continue;
+        const largo__view view = largo__segment_view(p);
+        shared->matrices = view.matrices;
+        shared->rows = view.rows;
+        shared->cols = view.cols;
     }
     return at;
 }
@@ -426,20 +425,12 @@ static largo_status begin(largo__stepper *s, size_t n_groups, const largo__group
                        (unsigned)s->sharded_param);
 }
 
-/* Does pass 0 of a tensor in parts write before its statistics are reduced? */
-static int writes_early(const largo__plan *plan)
-{
-    for (size_t i = 0; i < plan->n_shared; i++)
-        if (plan->shared[i].family->pass[0].writes) return 1;
-    return 0;
-}
-
 /* The next stretch of work, and what it asks to reduce. */
 static largo_status advance(largo_ctx *ctx, largo__stepper *s, largo_reduction *next)
 {
     if (!s->result.bad)
         LARGO__TRY(ctx->backend->round(ctx, &s->plan, s->round == 0, &s->result, next));
-    s->is_written = next->n && s->result.begun && writes_early(&s->plan);
+    s->is_written = next->n && s->result.written;
     s->round = next->n ? s->round + 1 : 0;
     return next->n ? LARGO_OK : conclude(ctx, s);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "support.h"
 
-enum { STEPS = 3, MOST_RANKS = 8, SLOTS = 2 };
+enum { STEPS = 3, MOST_RANKS = 8, SLOTS = 5 };
 
 static const struct spec {
     largo_placement placement;
@@ -30,6 +30,12 @@ static const struct spec {
     {LARGO_SHARDED, 0, 1, {40000}, LARGO_PARAM_NO_TRUST, 0},
     {LARGO_LOCAL, 0, 1, {33000}, 0, 0},
     {LARGO_SHARDED, 0, 1, {20000}, LARGO_PARAM_FROZEN, 0},
+    {LARGO_SHARDED, 0, 2, {700, 48}, 0, 0},
+    {LARGO_SHARDED, 0, 2, {255, 130}, 0, 3},
+    {LARGO_SHARDED, 2, 2, {1040, 32}, LARGO_PARAM_NO_DECAY, 0},
+    {LARGO_SHARDED, 0, 3, {5, 300, 64}, 0, 0},
+    {LARGO_REPLICATED, 0, 2, {300, 150}, 0, 0},
+    {LARGO_LOCAL, 0, 2, {64, 50}, 0, 0},
 };
 enum { PARAMS = sizeof specs / sizeof *specs, MOST_SEGMENTS = 3 };
 
@@ -45,6 +51,7 @@ typedef struct rank {
     largo_param_stats stats[PARAMS][MOST_SEGMENTS];
     float *value[PARAMS], *grad[PARAMS], *state[PARAMS][SLOTS]; /* whole; parts point inside */
     int is_owner[PARAMS];
+    int64_t first_col[PARAMS]; /* of its state by columns, which every rank has of its own */
 } rank;
 
 typedef struct world {
@@ -65,6 +72,34 @@ static largo_tensor tensor(const struct spec *s)
     largo_tensor t = {NULL, LARGO_F32, s->ndim, {0}};
     memcpy(t.shape, s->shape, sizeof s->shape);
     return t;
+}
+
+static int is_by(const largo_slot *slot, const char *lines)
+{
+    return strstr(slot->name, lines) != NULL;
+}
+
+/* State of parameter i, whose part begins at element `begin`. By columns it is everybody's own. */
+static void add_state(world *w, rank *me, size_t i, const rank *from, size_t first, int64_t begin)
+{
+    const struct spec *s = &specs[me->which[i]];
+    largo_slot slots[LARGO_MAX_SLOTS];
+    size_t n;
+    assert_ok(largo_slots(&w->hyper, &me->params[i], slots, &n));
+    const int64_t cols = s->ndim > 1 ? s->shape[s->ndim - 1] : 1;
+    for (size_t k = 0; k < n; k++) {
+        const int by_cols = is_by(&slots[k], "_col");
+        if (from && !by_cols)
+            me->state[i][k] = from->state[first][k];
+        else
+            me->state[i][k] =
+                test_floats(by_cols ? slots[k].bytes / sizeof(float) + 1 : (size_t)numel(s) + 1);
+        const int64_t at = by_cols ? 0 : is_by(&slots[k], "_row") ? begin / cols : begin;
+        me->params[i].state[k] = me->state[i][k] + at;
+    }
+    int64_t rows = s->ndim > 1 ? s->shape[s->ndim - 2] : 1;
+    if (s->ndim == 2 && s->segments > 1) rows /= s->segments;
+    me->first_col[i] = begin / cols / rows * cols;
 }
 
 /* A parameter of rank r. Memory is whole on every owner; sharded parts of all ranks share that of
@@ -102,10 +137,7 @@ static void add(world *w, int r, int which)
     const rank *from = me->is_owner[i] ? NULL : &w->rank[0];
     me->value[i] = from ? from->value[first] : test_floats(n + 1);
     me->grad[i] = from ? from->grad[first] : test_floats(n + 1);
-    for (int k = 0; k < SLOTS; k++) {
-        me->state[i][k] = from ? from->state[first][k] : test_floats(n + 1);
-        p->state[k] = me->state[i][k] + begin;
-    }
+    add_state(w, me, i, from, first, begin);
     p->value.data = me->value[i] + begin;
     if (me->is_owner[i]) test_fill(me->value[i], n, 100 + (uint64_t)which, 0, 5);
 }
@@ -118,6 +150,12 @@ static largo_hyper make_hyper(largo_algo algo, const char *set)
     return h;
 }
 
+/* MERIT takes no more than two dimensions as yet. */
+static int is_taken(const largo_hyper *hyper, int which)
+{
+    return hyper->algo != LARGO_MERIT || specs[which].ndim <= 2;
+}
+
 static void open_world(world *w, int n, const largo_hyper *hyper, int object)
 {
     memset(w, 0, sizeof *w);
@@ -127,22 +165,34 @@ static void open_world(world *w, int n, const largo_hyper *hyper, int object)
         rank *me = &w->rank[r];
         me->ctx = test_ctx(1 + r % 3);
         for (int i = 0; i < PARAMS; i++)
-            if (specs[i].placement != LARGO_LOCAL || i % n == r) add(w, r, i);
+            if ((specs[i].placement != LARGO_LOCAL || i % n == r) && is_taken(hyper, i))
+                add(w, r, i);
         if (!object) continue;
         assert_ok(largo_optim_create(me->ctx, &me->optim));
         assert_ok(largo_optim_add_group(me->optim, hyper, me->n, me->params, NULL));
     }
 }
 
+static int is_shared_state(const rank *first, const float *state)
+{
+    for (size_t i = 0; i < first->n; i++)
+        for (int k = 0; k < SLOTS; k++)
+            if (first->state[i][k] == state) return 1;
+    return 0;
+}
+
+/* From the last rank on: the first one's memory is in the others. */
 static void close_world(world *w)
 {
-    for (int r = 0; r < w->n; r++) {
+    for (int r = w->n - 1; r >= 0; r--) {
         rank *me = &w->rank[r];
         for (size_t i = 0; i < me->n; i++) {
-            if (!me->is_owner[i]) continue;
+            const rank *first = me->is_owner[i] ? NULL : &w->rank[0];
+            for (int k = 0; k < SLOTS; k++)
+                if (!first || !is_shared_state(first, me->state[i][k])) free(me->state[i][k]);
+            if (first) continue;
             free(me->value[i]);
             free(me->grad[i]);
-            for (int k = 0; k < SLOTS; k++) free(me->state[i][k]);
         }
         largo_optim_destroy(me->optim);
         largo_ctx_destroy(me->ctx);
@@ -189,14 +239,17 @@ static void reduce(const largo_reduction each[], int n, unsigned *seed)
     for (size_t i = 0; i < count; i++) {
         int64_t sum = 0;
         uint32_t max = 0;
+        double slots = 0.0;
         for (int k = 0; k < n; k++) {
             const void *values = each[order[k]].values;
             if (each[0].dtype == LARGO_I64) sum += ((const int64_t *)values)[i];
+            if (each[0].dtype == LARGO_F64) slots += ((const double *)values)[i];
             const uint32_t x = each[0].dtype == LARGO_U32 ? ((const uint32_t *)values)[i] : 0;
             if (x > max) max = x;
         }
         for (int k = 0; k < n; k++) {
             if (each[0].dtype == LARGO_I64) ((int64_t *)each[k].values)[i] = sum;
+            if (each[0].dtype == LARGO_F64) ((double *)each[k].values)[i] = slots;
             if (each[0].dtype == LARGO_U32) ((uint32_t *)each[k].values)[i] = max;
         }
     }
@@ -220,7 +273,7 @@ static int step(world *w, int64_t t, largo_status expected, unsigned *seed)
             assert_status(each[r].n ? LARGO_OK : expected, status);
             if (!each[r].n) continue;
             assert_int_equal(each[r].dtype, each[0].dtype);
-            assert_int_equal(each[r].op, each[0].dtype == LARGO_I64 ? LARGO_SUM : LARGO_MAX);
+            assert_int_equal(each[r].op, each[0].dtype == LARGO_U32 ? LARGO_MAX : LARGO_SUM);
         }
         if (!each[0].n) return round;
         reduce(each, w->n, seed);
@@ -233,17 +286,23 @@ static void compare_param(const world *w, int r, size_t i, const rank *one)
 {
     const rank *me = &w->rank[r];
     const int which = me->which[i];
-    const size_t k = (size_t)which; /* the one rank lists all, in order */
+    size_t k = 0; /* the one rank lists all, in order */
+    while (one->which[k] != which) k++;
     const size_t n = (size_t)numel(&specs[which]);
-    assert_int_equal(one->which[k], which);
     assert_int_equal(me->counts[i], one->counts[k]);
     assert_memory_equal(me->stats[i], one->stats[k], sizeof me->stats[i]);
-    if (!me->is_owner[i]) return;
-    if (memcmp(me->value[i], one->value[k], n * sizeof(float)) != 0)
+    if (me->is_owner[i] && memcmp(me->value[i], one->value[k], n * sizeof(float)) != 0)
         fail_msg("%d ranks, parameter %d: other values", w->n, which);
-    for (int s = 0; s < SLOTS; s++)
-        if (memcmp(me->state[i][s], one->state[k][s], n * sizeof(float)) != 0)
-            fail_msg("%d ranks, parameter %d: other state %d", w->n, which, s);
+    largo_slot slots[LARGO_MAX_SLOTS];
+    size_t count;
+    assert_ok(largo_slots(&w->hyper, &me->params[i], slots, &count));
+    for (size_t s = 0; s < count; s++) {
+        const int by_cols = is_by(&slots[s], "_col");
+        if (!by_cols && !me->is_owner[i]) continue;
+        const float *want = one->state[k][s] + (by_cols ? me->first_col[i] : 0);
+        if (memcmp(me->state[i][s], want, by_cols ? slots[s].bytes : n * sizeof(float)) != 0)
+            fail_msg("%d ranks, parameter %d: other %s", w->n, which, slots[s].name);
+    }
 }
 
 static void compare(const world *w, const world *single)
@@ -271,6 +330,7 @@ static const struct options {
     {LARGO_SGD, "momentum=0.9 grad_scale=0.125"},
     {LARGO_MERIT, ""},
     {LARGO_CAME, "max_grad_norm=3"},
+    {LARGO_CAME, "weight_decay=0.1 clip_threshold=0.3 non_finite=3"},
 };
 
 static void run(const struct options *o, int n, int object, unsigned seed)
@@ -299,6 +359,17 @@ static void bits_of_one_rank(void **state)
             run(&options[o], worlds[i], (o + i) % 2 == 1, (unsigned)(7 * o + i));
 }
 
+/* What is in parts, all of which are here, as one tensor. */
+static void make_whole(largo_param *p, int which)
+{
+    largo_tensor t = tensor(&specs[which]);
+    p->shard = NULL;
+    t.data = p->value.data;
+    p->value = t;
+    t.data = p->grad.data;
+    p->grad = t;
+}
+
 /* The one rank by rounds is the plain step. */
 static void rounds_are_a_step(void **state)
 {
@@ -313,7 +384,7 @@ static void rounds_are_a_step(void **state)
             set_gradients(&a, t, 0.0f);
             set_gradients(&b, t, 0.0f);
             rank *plain = &b.rank[0];
-            for (size_t i = 0; i < plain->n; i++) plain->params[i].shard = NULL;
+            for (size_t i = 0; i < plain->n; i++) make_whole(&plain->params[i], plain->which[i]);
             step(&a, t, LARGO_OK, &seed);
             assert_ok(largo_step(plain->ctx, &hyper, t, plain->n, plain->params));
             compare(&a, &b);
