@@ -1,4 +1,4 @@
-/* detect.c - run-time choice of the instruction set by cpuid and xgetbv. */
+/* detect.c - run-time choice of the instruction set, on x86-64 by cpuid and xgetbv. */
 #include <stdlib.h>
 #include <string.h>
 #include "detect.h"
@@ -47,20 +47,35 @@ static const char *test_avx512(void)
 }
 #endif
 
+#if defined(__aarch64__)
+/* Part of every such processor. */
+static const char *test_neon(void)
+{
+    return "";
+}
+#endif
+
 static const struct {
     const char *name;
-    const char *(*test)(void);
+    const char *(*test)(void); /* NULL: of another processor */
+    const char *reason;
 } isas[] = {
-#define ISA(name, test) {#name, test},
+#define ISA(name, test) {#name, test, ""},
+#define OTHER(name, reason) {#name, NULL, reason},
 #include "isa.def"
 #undef ISA
 };
 enum { N_ISAS = sizeof isas / sizeof *isas };
 
+static const char *missing_of(size_t i)
+{
+    return isas[i].test ? isas[i].test() : isas[i].reason;
+}
+
 const char *largo__cpu_isa(size_t i, const char **missing)
 {
     if (i >= N_ISAS) return NULL;
-    *missing = isas[i].test();
+    *missing = missing_of(i);
     return isas[i].name;
 }
 
@@ -68,13 +83,13 @@ largo_status largo__cpu_isa_choose(size_t *isa)
 {
     size_t best = 0;
     for (size_t i = 0; i < N_ISAS; i++)
-        if (!*isas[i].test()) best = i;
+        if (!*missing_of(i)) best = i;
     *isa = best;
     const char *wanted = getenv("LARGO_ISA");
     if (!wanted || !*wanted) return LARGO_OK;
     for (size_t i = 0; i < N_ISAS; i++) {
         if (strcmp(wanted, isas[i].name) != 0) continue;
-        const char *missing = isas[i].test();
+        const char *missing = missing_of(i);
         if (*missing)
             return largo__fail(LARGO_ERR_UNSUPPORTED,
                                "LARGO_ISA is %s, which is not here: %s; the best here is %s",
