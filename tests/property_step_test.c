@@ -305,9 +305,9 @@ static tensor lars_scaled(largo_ctx *ctx, const largo_hyper *h, int64_t n, int p
     return x;
 }
 
-/* Without decay, eps and LARC LARS does not see how long the gradient is: to the bit, as long as no chunk
- * needs its second look, and closely always. The velocity is that of the gradient only if it holds
- * no ratio. */
+/* Without decay, eps and LARC LARS does not see how long the gradient is: to the bit, as long as no
+ * chunk needs its second look, and closely always. The velocity is that of the gradient only if it
+ * holds no ratio. */
 static void lars_does_not_see_the_length_of_the_gradient(void **state)
 {
     (void)state;
