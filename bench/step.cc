@@ -22,7 +22,7 @@ const char usage[] =
     "largo-bench-step: time of optimizer steps, as ratios of times of the same round\n"
     "\n"
     "  --list A,B          gpt2, square, small, tiny, or all (default gpt2)\n"
-    "  --optimizers A,B    sgd, adamw, lamb, lamb_scratch (gradient may be overwritten),\n"
+    "  --optimizers A,B    sgd, adamw, lars, lamb, lamb_scratch (gradient may be overwritten),\n"
     "                      adamw_skip, lamb_skip (gradients are scanned first), or all (default)\n"
     "  --rounds N          rounds that are kept (default 50)\n"
     "  --drop N            rounds before them that are not (default 3)\n"
@@ -51,6 +51,7 @@ struct Optimizer {
 const Optimizer optimizers[] = {
     {"sgd", LARGO_SGD, "sgd_momentum", false, false},
     {"adamw", LARGO_ADAMW, "adamw", false, false},
+    {"lars", LARGO_LARS, "lars", false, false},
     {"lamb", LARGO_LAMB, "lamb", false, false},
     {"lamb_scratch", LARGO_LAMB, "lamb_kept", true, false},
     {"adamw_skip", LARGO_ADAMW, "adamw", false, true},
@@ -181,7 +182,7 @@ std::vector<largo_param> params_of(const Bench &b, const Optimizer &o)
         const Arrays &a = *b.arrays;
         largo_param p = largo_param_f32(a[Bench::P] + at, a[Bench::G] + at, s.first, s.second);
         p.state[0] = a[Bench::M] + at;
-        if (o.algo != LARGO_SGD) p.state[1] = a[Bench::V] + at;
+        if (o.algo != LARGO_SGD && o.algo != LARGO_LARS) p.state[1] = a[Bench::V] + at;
         if (o.scratch) p.flags = LARGO_PARAM_GRAD_SCRATCH;
         params.push_back(p);
         at += aligned(s);

@@ -207,7 +207,8 @@ typedef enum largo_algo {
 
 typedef enum largo_switch { LARGO_UNSET = 0, LARGO_OFF = 1, LARGO_ON = 2 } largo_switch;
 
-/* When LAMB and LARS scale a tensor's step by its trust ratio. */
+/* When LAMB and LARS scale a tensor's step by its trust ratio, which is 1 where one of its two norms
+ * is 0. */
 typedef enum largo_adapt {
     LARGO_ADAPT_ALWAYS = 1,     /* the paper; NVLAMB */
     LARGO_ADAPT_IF_DECAYED = 2, /* only where weight decay acts; apex, timm */

@@ -87,7 +87,7 @@ LARGO_FN double lars_finish(double weight, double other, double extra, const lar
                             float *seg)
 {
     double ratio = largo__trust_ratio(weight, other, extra, d);
-    if (d->larc) ratio = ratio < d->lr ? ratio / d->lr : 1.0;
+    if (d->larc) ratio = ratio >= d->lr ? 1.0 : ratio / d->lr; /* NaN stays */
     largo__split(d->ratio_out ? d->lr_in : d->lr_in * ratio, &seg[0]);
     largo__split(d->ratio_out ? d->lr_out * ratio : d->lr_out, &seg[2]);
     return ratio;

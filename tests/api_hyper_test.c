@@ -31,6 +31,7 @@ static const number numbers[] = {
     NUMBER(eps, 0x1p-126, FLT_MAX, 0),
     NUMBER(eps2, 0x1p-126, FLT_MAX, 0),
     NUMBER(weight_decay, 0, FLT_MAX, 0),
+    NUMBER(trust_coefficient, 0x1p-126, FLT_MAX, 0),
     NUMBER(clip_threshold, 0x1p-126, INFINITY, 0),
     NUMBER(weight_norm_min, 0, FLT_MAX, 0),
     NUMBER(weight_norm_max, 0, INFINITY, 0),
@@ -46,11 +47,13 @@ enum { NUMBERS = sizeof numbers / sizeof *numbers };
 /* clang-format on */
 static const number choices[] = {
     CHOICE(non_finite, 3),     CHOICE(maximize, 2), CHOICE(bias_correction, 2), CHOICE(nesterov, 2),
-    CHOICE(grad_averaging, 2), CHOICE(l2, 2),       CHOICE(adapt, 3),
+    CHOICE(grad_averaging, 2), CHOICE(l2, 2),       CHOICE(adapt, 3),           CHOICE(larc, 2),
+    CHOICE(denominator, 3),    CHOICE(velocity, 3),
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
-static const largo_algo algos[] = {LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
+static const largo_algo algos[] = {LARGO_SGD,  LARGO_ADAMW, LARGO_LARS,
+                                   LARGO_LAMB, LARGO_CAME,  LARGO_MERIT};
 enum { ALGOS = sizeof algos / sizeof *algos };
 
 static largo_hyper defaults(largo_algo algo)
@@ -115,7 +118,19 @@ static void ends_of_every_range(void **state)
             refuses(algos[a], f, NAN);
             refuses(algos[a], f, -INFINITY);
         }
-    assert_int_equal(tried, 6 + 7 + 11 + 10 + 8);
+    assert_int_equal(tried, 6 + 7 + 12 + 11 + 10 + 8);
+}
+
+/* 0 is one value more for it, not the end of a longer range, which ends_of_every_range has seen. */
+static void eps_of_lars_may_be_zero(void **state)
+{
+    (void)state;
+    const number eps = NUMBER(eps, 0, FLT_MAX, 0);
+    accepts(LARGO_LARS, &eps, 0.0);
+    accepts(LARGO_LARS, &eps, -0.0);
+    refuses(LARGO_LARS, &eps, BELOW(0.0));
+    refuses(LARGO_LARS, &eps, ABOVE(0.0));
+    test_assert_contains(largo_last_error(), "0, or >= 2^-126", __FILE__, __LINE__);
 }
 
 static void hostile_choices(void **state)
@@ -153,6 +168,20 @@ static void pairs_that_do_not_fit(void **state)
     assert_refused(LARGO_ERR_ARGUMENT, "weight_norm_max", largo_hyper_check(&h));
     h.weight_norm_max = 2.0;
     assert_ok(largo_hyper_check(&h));
+    h = defaults(LARGO_LARS);
+    h.nesterov = LARGO_ON;
+    assert_ok(largo_hyper_check(&h));
+    h.momentum = 0.0;
+    assert_refused(LARGO_ERR_ARGUMENT, "nesterov", largo_hyper_check(&h));
+    h = defaults(LARGO_LARS);
+    h.denominator = LARGO_DENOMINATOR_UPDATE;
+    assert_refused(LARGO_ERR_ARGUMENT, "velocity must be GRAD", largo_hyper_check(&h));
+    h.velocity = LARGO_VELOCITY_RATIO;
+    assert_refused(LARGO_ERR_ARGUMENT, "denominator is UPDATE", largo_hyper_check(&h));
+    h.velocity = LARGO_VELOCITY_GRAD;
+    assert_ok(largo_hyper_check(&h));
+    h.lr = h.weight_decay = 1e20;
+    assert_refused(LARGO_ERR_ARGUMENT, "product", largo_hyper_check(&h));
 }
 
 static void names(void **state)
@@ -193,7 +222,7 @@ static void init_and_presets(void **state)
     largo_hyper h, before;
     memset(&h, 0x5a, sizeof h);
     memcpy(&before, &h, sizeof h);
-    const int unknown[6] = {0, 3, 99, -1, 0x7fffffff, -0x7fffffff - 1};
+    const int unknown[6] = {0, 7, 99, -1, 0x7fffffff, -0x7fffffff - 1};
     for (int i = 0; i < 6; i++)
         assert_refused(LARGO_ERR_ARGUMENT, "algo is", largo_hyper_init(&h, (largo_algo)unknown[i]));
     const size_t sizes[5] = {0, 8, sizeof h - 1, 4097, SIZE_MAX};
@@ -213,16 +242,38 @@ static void init_and_presets(void **state)
     assert_refused(LARGO_ERR_ARGUMENT, "hyper is NULL",
                    largo_hyper_preset_sized(NULL, sizeof h, "nvlamb"));
     assert_refused(LARGO_ERR_ARGUMENT, "hyper is NULL", largo_hyper_check(NULL));
+}
 
-    assert_ok(largo_hyper_preset(&h, "apex_lamb"));
-    assert_int_equal(h.algo, LARGO_LAMB);
-    assert_int_equal(h.adapt, LARGO_ADAPT_IF_DECAYED);
-    assert_true(h.max_grad_norm == 1.0);
-    assert_ok(largo_hyper_check(&h));
-    assert_ok(largo_hyper_preset(&h, "nvlamb"));
-    assert_int_equal(h.adapt, LARGO_ADAPT_ALWAYS);
-    assert_true(h.max_grad_norm == 1.0);
-    assert_ok(largo_hyper_check(&h));
+/* Everything a preset says, from the codes it is named after; all else is the default. */
+static void every_preset(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        largo_algo algo;
+        const char *fields;
+    } presets[] = {
+        {"apex_lamb", LARGO_LAMB, "adapt=2 max_grad_norm=1"},
+        {"nvlamb", LARGO_LAMB, "max_grad_norm=1"},
+        {"cybertronai_lamb", LARGO_LAMB, "bias_correction=0 weight_norm_max=10 weight_decay=0"},
+        {"optax_lamb", LARGO_LAMB, "weight_decay=0"},
+        {"timm_lamb", LARGO_LAMB, "adapt=2 max_grad_norm=1"},
+        {"optax_lars", LARGO_LARS, "denominator=2"},
+        {"timm_lars", LARGO_LARS, "adapt=2 velocity=2 eps=1e-8 momentum=0"},
+        {"timm_larc", LARGO_LARS, "adapt=2 velocity=2 eps=1e-8 momentum=0 larc=1"},
+        {"simclr_lars", LARGO_LARS, "denominator=2 weight_decay=1e-6"},
+        {"simclr_lars_update", LARGO_LARS, "denominator=3 velocity=3 weight_decay=1e-6"},
+    };
+    largo_hyper h;
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        largo_hyper want = defaults(presets[i].algo);
+        test_hyper_set(&want, presets[i].fields);
+        assert_ok(largo_hyper_preset(&h, presets[i].name));
+        assert_memory_equal(&h, &want, sizeof h);
+        assert_ok(largo_hyper_check(&h));
+        assert_refused(LARGO_ERR_ARGUMENT, presets[i].name, largo_hyper_preset(&h, "nothing"));
+    }
+    test_assert_contains(largo_last_error(), "\"nothing\" is not known", __FILE__, __LINE__);
 }
 
 static void documented_defaults(void **state)
@@ -240,6 +291,14 @@ static void documented_defaults(void **state)
     assert_true(lamb.trust_ratio_min == 0 && lamb.trust_ratio_max == INFINITY);
     assert_true(lamb.max_grad_norm == INFINITY && lamb.grad_scale == 1.0);
     assert_true(lamb.beta1 == 0.9 && lamb.beta2 == 0.999 && lamb.eps == 1e-6);
+    const largo_hyper lars = defaults(LARGO_LARS);
+    assert_int_equal(lars.adapt, LARGO_ADAPT_ALWAYS);
+    assert_int_equal(lars.denominator, LARGO_DENOMINATOR_PAPER);
+    assert_int_equal(lars.velocity, LARGO_VELOCITY_LR_RATIO);
+    assert_int_equal(lars.nesterov, LARGO_OFF);
+    assert_int_equal(lars.larc, LARGO_OFF);
+    assert_true(lars.lr == 1e-3 && lars.momentum == 0.9 && lars.trust_coefficient == 1e-3);
+    assert_true(lars.eps == 0 && lars.weight_decay == 0 && lars.clip_threshold == INFINITY);
     const largo_hyper sgd = defaults(LARGO_SGD);
     assert_int_equal(sgd.nesterov, LARGO_OFF);
     assert_true(sgd.momentum == 0 && sgd.dampening == 0 && sgd.weight_decay == 0);
@@ -277,9 +336,14 @@ static void larger_structs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_of_every_range),   cmocka_unit_test(hostile_choices),
-        cmocka_unit_test(pairs_that_do_not_fit), cmocka_unit_test(names),
-        cmocka_unit_test(init_and_presets),      cmocka_unit_test(documented_defaults),
+        cmocka_unit_test(ends_of_every_range),
+        cmocka_unit_test(hostile_choices),
+        cmocka_unit_test(eps_of_lars_may_be_zero),
+        cmocka_unit_test(pairs_that_do_not_fit),
+        cmocka_unit_test(names),
+        cmocka_unit_test(init_and_presets),
+        cmocka_unit_test(every_preset),
+        cmocka_unit_test(documented_defaults),
         cmocka_unit_test(larger_structs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

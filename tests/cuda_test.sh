@@ -56,7 +56,7 @@ template <> struct matrix<0> {
     __device__ static void run(double, float *) {}
 };
 template <auto hook> struct segment {
-    __device__ static void run(const double sum[2], double count, const largo__d *d, float seg[2])
+    __device__ static void run(const double sum[2], double count, const largo__d *d, float seg[4])
     {
         hook(sum, count, d, seg);
     }
@@ -70,9 +70,9 @@ template <> struct segment<0> {
                                                      const largo__d *d, float *state, float *out)  \
     {                                                                                              \
         const int i = blockIdx.x * blockDim.x + threadIdx.x;                                       \
-        line<line_hook>::run(sum + 2 * i, count[i], d, state + i, out + 3 * i);                     \
-        matrix<matrix_hook>::run(sum[i] / count[i], out + 3 * i + 1);                              \
-        segment<segment_hook>::run(sum + 2 * i, count[i], d, out + 3 * i + 1);                     \
+        line<line_hook>::run(sum + 2 * i, count[i], d, state + i, out + 5 * i);                     \
+        matrix<matrix_hook>::run(sum[i] / count[i], out + 5 * i + 1);                              \
+        segment<segment_hook>::run(sum + 2 * i, count[i], d, out + 5 * i + 1);                     \
     }
 #include "optim/algos.def"
 

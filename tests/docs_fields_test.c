@@ -7,9 +7,9 @@
 #include <string.h>
 #include "support.h"
 
-enum { ALGOS = 5 };
-static const largo_algo algos[ALGOS] = {LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME,
-                                        LARGO_MERIT};
+enum { ALGOS = 6 };
+static const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_ADAMW, LARGO_LARS,
+                                        LARGO_LAMB, LARGO_CAME,  LARGO_MERIT};
 
 typedef struct field {
     const char *name;

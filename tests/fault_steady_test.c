@@ -65,7 +65,7 @@ static void count_free(void *user, void *memory, size_t bytes, void *stream)
     free(memory);
 }
 
-enum { TENSORS = 4, ALGOS = 6 };
+enum { TENSORS = 4, ALGOS = 7 };
 static const int64_t SHAPE[TENSORS][2] = {{40000, 1}, {100, 1}, {300, 200}, {7, 5}};
 
 typedef struct tensors {
@@ -76,8 +76,8 @@ typedef struct tensors {
 
 static void make(tensors *x, int algo)
 {
-    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,  LARGO_ADAMW,
-                                     LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
+    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,   LARGO_ADAMW, LARGO_LAMB,
+                                     LARGO_CAME, LARGO_MERIT, LARGO_LARS};
     assert_ok(largo_hyper_init(&x->hyper, algos[algo]));
     if (algo == 1) x->hyper.momentum = 0.9;
     x->hyper.max_grad_norm = 1.0;
@@ -143,7 +143,8 @@ static void functional_steps(void **state)
             float *g = x.params[0].grad.data;
             g[3] = 1e30f;
             x.hyper.grad_scale = 1.0;
-            (void)largo_step(ctx, &x.hyper, 6, TENSORS, x.params); /* skipped, except by SGD */
+            (void)largo_step(ctx, &x.hyper, 6, TENSORS,
+                             x.params); /* skipped, but by SGD and LARS */
             check(before, algo, "functional");
             assert_true(callbacks > 0);
             drop(&x);

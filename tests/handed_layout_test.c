@@ -6,18 +6,20 @@
 #include <string.h>
 #include "support.h"
 
-enum { ALGOS = 6 };
+enum { ALGOS = 8 };
 
-/* Every algorithm, SGD with and without momentum. */
+/* Every algorithm, SGD and LARS with and without momentum. */
 static largo_hyper algorithm(int i)
 {
-    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,  LARGO_ADAMW,
-                                     LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
+    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,   LARGO_ADAMW, LARGO_LAMB,
+                                     LARGO_CAME, LARGO_MERIT, LARGO_LARS,  LARGO_LARS};
     largo_hyper h;
     assert_ok(largo_hyper_init(&h, algos[i]));
     h.lr = 0.01;
     h.weight_decay = 0.01;
     if (i == 1) h.momentum = 0.9;
+    if (i == 7) h.momentum = 0.0;
+    if (h.algo == LARGO_LARS) h.lr = 10.0; /* ratios are about 1e-3 */
     return h;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "support.h"
 
-/* One tensor of at most four elements with AdamW's or LAMB's state. */
+/* One tensor of at most four elements with the state of AdamW, LARS or LAMB. */
 typedef struct small {
     float w[4], g[4], m[4], v[4];
     int64_t step;
@@ -90,6 +90,21 @@ static void h02_lr_zero_leaves_positive_zeros(void **state)
     for (int i = 0; i < 4; i++) assert_true(fabs((double)a.w[i] + 0.1) < 1e-4);
 }
 
+static void h02_lars_too(void **state)
+{
+    (void)state;
+    largo_hyper h = hyper(LARGO_LARS, 0.0, 0.0);
+    small a;
+    set(&a, 4, LIST(0, 0, 0, 0), LIST(1, 1, 1, 1), 0);
+    step(&h, 1, 1, &a.param);
+    const float zeros[4] = {0};
+    assert_memory_equal(a.w, zeros, sizeof zeros);
+    assert_memory_equal(a.m, zeros, sizeof zeros);
+    h.lr = 0.1;
+    step(&h, 2, 1, &a.param);
+    near(4, a.w, LIST(-.1, -.1, -.1, -.1)); /* the ratio of zero weights is 1 */
+}
+
 static void h04_adamw_zero_gradient_element(void **state)
 {
     (void)state;
@@ -99,6 +114,20 @@ static void h04_adamw_zero_gradient_element(void **state)
     step(&h, 1, 1, &a.param);
     near(2, a.w, LIST(1, 0.900000002));
     assert_true(a.w[0] == 1.0f);
+}
+
+static void h05_lars_zero_gradient_decays(void **state)
+{
+    (void)state;
+    largo_hyper h = hyper(LARGO_LARS, 0.1, 0.1);
+    small a;
+    set(&a, 2, LIST(3, 4), LIST(0, 0), 0);
+    step(&h, 1, 1, &a.param);
+    near(2, a.w, LIST(2.97, 3.96)); /* by lr weight_decay w: the ratio is 1 */
+    h.denominator = LARGO_DENOMINATOR_DECAYED;
+    set(&a, 2, LIST(3, 4), LIST(0, 0), 0);
+    step(&h, 1, 1, &a.param);
+    near(2, a.w, LIST(2.9997, 3.9996)); /* by lr trust_coefficient w */
 }
 
 static void h06_lamb_zero_gradient_decays(void **state)
@@ -135,6 +164,41 @@ static void h07_lamb_two_steps(void **state)
     near(4, a.w, LIST(0.3021844086, -1.5988948644, 2.7304833509, -4.5721290975));
 }
 
+static void h08_lars_first_step(void **state)
+{
+    (void)state;
+    const largo_hyper h = hyper(LARGO_LARS, 1.0, 0.0);
+    largo_param_stats stats;
+    small a;
+    set(&a, 2, LIST(3, 4), LIST(.6, .8), 0);
+    a.param.stats = &stats;
+    step(&h, 1, 1, &a.param);
+    close_to(stats.trust_ratio, 0.005);
+    near(2, a.w, LIST(2.997, 3.996));
+}
+
+/* Of the old velocity, made at ten times the rate: LR_RATIO keeps all, RATIO a tenth, GRAD a tenth at
+ * the new ratio too. */
+static void h09_lars_learning_rate_falls(void **state)
+{
+    (void)state;
+    static const double second[3][2] = {
+        {2.9940003000, 3.9927956278}, {2.9964303000, 3.9960356278}, {2.9966721, 3.9963581}};
+    for (int velocity = 1; velocity <= 3; velocity++) {
+        largo_hyper h = hyper(LARGO_LARS, 1.0, 0.01);
+        h.velocity = (largo_velocity)velocity;
+        small a;
+        set(&a, 2, LIST(3, 4), LIST(.6, .8), 0);
+        step(&h, 1, 1, &a.param);
+        near(2, a.w, LIST(2.997, 3.996));
+        a.g[0] = 6;
+        a.g[1] = -8;
+        h.lr = 0.1;
+        step(&h, 2, 1, &a.param);
+        near(2, a.w, second[velocity - 1]);
+    }
+}
+
 static void h10_lamb_ratio_bound(void **state)
 {
     (void)state;
@@ -147,6 +211,41 @@ static void h10_lamb_ratio_bound(void **state)
     set(&a, 2, LIST(.01, .02), LIST(.5, .5), 0);
     step(&h, 1, 1, &a.param);
     near(2, a.w, LIST(0.0084189402, 0.0184187821));
+}
+
+/* One call, two groups: without momentum there is no state, and the other is as if alone. */
+static void h11_lars_without_momentum(void **state)
+{
+    (void)state;
+    const double second[2] = {.8, -.6};
+    largo_hyper h[2] = {hyper(LARGO_LARS, 1.0, 0.0), hyper(LARGO_LARS, 1.0, 0.0)};
+    h[0].momentum = 0.0;
+    small a[2], alone;
+    largo_ctx *ctx = test_ctx(2);
+    largo_optim *o;
+    assert_ok(largo_optim_create(ctx, &o));
+    set(&alone, 2, LIST(3, 4), LIST(.6, .8), 0);
+    for (int i = 0; i < 2; i++) {
+        largo_slot slots[LARGO_MAX_SLOTS];
+        size_t n;
+        set(&a[i], 2, LIST(3, 4), LIST(.6, .8), 0);
+        assert_ok(largo_slots(&h[i], &a[i].param, slots, &n));
+        assert_int_equal(n, i);
+        if (!i) a[i].param.state[0] = a[i].param.state[1] = NULL;
+        assert_ok(largo_optim_add_group(o, &h[i], 1, &a[i].param, NULL));
+    }
+    for (int t = 1; t <= 2; t++) {
+        assert_ok(largo_optim_step(o));
+        step(&h[1], t, 1, &alone.param);
+        near(2, a[0].w, t == 1 ? LIST(2.997, 3.996) : LIST(2.993004, 3.998997));
+        for (int i = 0; i < 2; i++) a[0].g[i] = a[1].g[i] = alone.g[i] = (float)second[i];
+    }
+    assert_memory_equal(a[1].w, alone.w, sizeof alone.w);
+    assert_memory_equal(a[1].m, alone.m, sizeof alone.m);
+    largo_tensor view;
+    assert_status(LARGO_ERR_ARGUMENT, largo_optim_slot(o, 0, 0, "momentum_buffer", &view));
+    largo_optim_destroy(o);
+    largo_ctx_destroy(ctx);
 }
 
 static void h13_no_decay_no_trust(void **state)
@@ -184,17 +283,20 @@ static void h19_clip_by_global_norm(void **state)
 static void h33_loss_scale_is_exact(void **state)
 {
     (void)state;
-    largo_hyper h = hyper(LARGO_LAMB, 0.1, 0.01);
-    small plain, scaled;
-    set(&plain, 4, LIST(1, -2, 3, -4), LIST(.1, -.2, .3, .4), 0);
-    set(&scaled, 4, LIST(1, -2, 3, -4), LIST(.1, -.2, .3, .4), 0);
-    for (int i = 0; i < 4; i++) scaled.g[i] *= 1024.0f;
-    step(&h, 1, 1, &plain.param);
-    h.grad_scale = 0x1p-10;
-    step(&h, 1, 1, &scaled.param);
-    assert_memory_equal(plain.w, scaled.w, sizeof plain.w);
-    assert_memory_equal(plain.m, scaled.m, sizeof plain.m);
-    assert_memory_equal(plain.v, scaled.v, sizeof plain.v);
+    const largo_algo algos[2] = {LARGO_LAMB, LARGO_LARS};
+    for (int k = 0; k < 2; k++) {
+        largo_hyper h = hyper(algos[k], 0.1, 0.01);
+        small plain, scaled;
+        set(&plain, 4, LIST(1, -2, 3, -4), LIST(.1, -.2, .3, .4), 0);
+        set(&scaled, 4, LIST(1, -2, 3, -4), LIST(.1, -.2, .3, .4), 0);
+        for (int i = 0; i < 4; i++) scaled.g[i] *= 1024.0f;
+        step(&h, 1, 1, &plain.param);
+        h.grad_scale = 0x1p-10;
+        step(&h, 1, 1, &scaled.param);
+        assert_memory_equal(plain.w, scaled.w, sizeof plain.w);
+        assert_memory_equal(plain.m, scaled.m, sizeof plain.m);
+        assert_memory_equal(plain.v, scaled.v, sizeof plain.v);
+    }
 }
 
 static void h34_clip_after_scale(void **state)
@@ -324,10 +426,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(h01_zero_weights_move_by_lr),
         cmocka_unit_test(h02_lr_zero_leaves_positive_zeros),
+        cmocka_unit_test(h02_lars_too),
         cmocka_unit_test(h04_adamw_zero_gradient_element),
+        cmocka_unit_test(h05_lars_zero_gradient_decays),
         cmocka_unit_test(h06_lamb_zero_gradient_decays),
         cmocka_unit_test(h07_lamb_two_steps),
+        cmocka_unit_test(h08_lars_first_step),
+        cmocka_unit_test(h09_lars_learning_rate_falls),
         cmocka_unit_test(h10_lamb_ratio_bound),
+        cmocka_unit_test(h11_lars_without_momentum),
         cmocka_unit_test(h13_no_decay_no_trust),
         cmocka_unit_test(h19_clip_by_global_norm),
         cmocka_unit_test(h31_skip_changes_nothing),

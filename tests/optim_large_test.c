@@ -89,10 +89,35 @@ static void sgd_on_many(void **state)
     drop(&t);
 }
 
+/* The ratio is trust_coefficient |w| / |g| = 1000 trust_coefficient. */
+static void lars_on_many(void **state)
+{
+    (void)state;
+    static const largo_denominator denominator[2] = {LARGO_DENOMINATOR_PAPER,
+                                                     LARGO_DENOMINATOR_UPDATE};
+    for (int i = 0; i < 2; i++) {
+        large t = make();
+        largo_hyper h;
+        assert_ok(largo_hyper_init(&h, LARGO_LARS));
+        h.trust_coefficient = 0.5;
+        h.lr = 1.0;
+        h.denominator = denominator[i];
+        h.velocity = LARGO_VELOCITY_GRAD;
+        largo_param_stats stats;
+        t.param.stats = &stats;
+        assert_ok(largo_step(t.ctx, &h, 1, 1, &t.param));
+        const double ratio = 0.5 / (double)0.001f;
+        if (fabs(stats.trust_ratio / ratio - 1.0) > 5e-7)
+            fail_msg("ratio %.17g, wanted %.17g", stats.trust_ratio, ratio);
+        check_all(t.memory[0], 0.5, 5e-7, "lars");
+        drop(&t);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(clip_norm_of_many),
-                                       cmocka_unit_test(adamw_on_many),
-                                       cmocka_unit_test(sgd_on_many)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clip_norm_of_many), cmocka_unit_test(adamw_on_many),
+        cmocka_unit_test(sgd_on_many), cmocka_unit_test(lars_on_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

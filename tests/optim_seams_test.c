@@ -4,7 +4,8 @@
  * support_probe.h, whose error bounds count roundings. The step on 1, 2, 3 and 7 threads, with
  * GRAD_SCRATCH and without, must agree to the bit; without it the gradient is not written.
  *
- * LAMB has lr 0.5: half of p moves, so an error of the trust ratio is seen in p undiminished. */
+ * LAMB and LARS have lr 0.5: half of p moves, so an error of the trust ratio is seen in p
+ * undiminished. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
@@ -37,23 +38,33 @@ static largo_hyper hyper(largo_algo algo)
     largo_hyper h;
     assert_ok(largo_hyper_init(&h, algo));
     h.weight_decay = 0.125;
-    h.lr = algo == LARGO_LAMB ? 0.5 : 0.0625;
+    h.lr = algo == LARGO_LAMB || algo == LARGO_LARS ? 0.5 : 0.0625;
     return h;
 }
 
-/* Every family of passes. */
-enum { FAMILIES = 10 };
+/* Every family of passes, but two of LARS without momentum that optim_lars_test.c has. */
+enum { FAMILIES = 16, LARS = 10 };
 static largo_hyper family(int i)
 {
     static const largo_algo algo[FAMILIES] = {LARGO_SGD,  LARGO_SGD,  LARGO_SGD,  LARGO_ADAMW,
                                               LARGO_LAMB, LARGO_LAMB, LARGO_LAMB, LARGO_LAMB,
-                                              LARGO_LAMB, LARGO_CAME};
+                                              LARGO_LAMB, LARGO_CAME, LARGO_LARS, LARGO_LARS,
+                                              LARGO_LARS, LARGO_LARS, LARGO_LARS, LARGO_LARS};
+    static const char *const lars[] = {"",
+                                       "denominator=2 velocity=2 nesterov=1",
+                                       "denominator=3 velocity=3 nesterov=1",
+                                       "momentum=0",
+                                       "momentum=0 denominator=3 velocity=3 clip_threshold=0.0625",
+                                       "adapt=3 velocity=3 clip_threshold=0.0625"};
     largo_hyper h = hyper(algo[i]);
     if (i == 1) h.momentum = 0.9, h.dampening = 0.25;
     if (i == 2) h.momentum = 0.9, h.nesterov = LARGO_ON;
     if (i == 5 || i == 7) h.l2 = LARGO_ON;
     if (i == 6 || i == 7) h.adapt = LARGO_ADAPT_NEVER;
     if (i == 8) h.grad_averaging = LARGO_OFF, h.weight_decay = 0.0;
+    if (i < LARS) return h;
+    h.trust_coefficient = 1.0;
+    test_hyper_set(&h, lars[i - LARS]);
     return h;
 }
 
@@ -62,7 +73,7 @@ static largo_hyper family(int i)
 static void step(int threads, uint32_t flags, size_t groups, const largo_hyper h[], size_t n,
                  probe q[])
 {
-    enum { MOST = 16 };
+    enum { MOST = 18 };
     largo_param params[MOST];
     assert_true(n <= MOST);
     largo_ctx *ctx = test_ctx(threads);
@@ -177,11 +188,12 @@ static int32_t rank(const int64_t shape[3])
 static void matrices(void **state)
 {
     (void)state;
-    const largo_hyper came = family(9), lamb = family(4);
+    const largo_hyper came = family(9), lamb = family(4), lars = family(LARS + 1);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         check_one(&came, rank(shapes[i]), shapes[i], 0, 0, NORMAL);
-        if (i < 3 || rank(shapes[i]) == 3)
-            check_one(&lamb, rank(shapes[i]), shapes[i], 0, 0, NORMAL);
+        if (i >= 3 && rank(shapes[i]) == 2) continue;
+        check_one(&lamb, rank(shapes[i]), shapes[i], 0, 0, NORMAL);
+        check_one(&lars, rank(shapes[i]), shapes[i], 0, 0, NORMAL);
     }
 }
 
@@ -202,8 +214,8 @@ static void segments(void **state)
     (void)state;
     static const int64_t shape[][3] = {{3000, 17}, {8, 5000}, {4, 40000}, {12, 50, 30}, {5120}};
     static const int32_t cuts[] = {3000, 8, 4, 3, 5};
-    static const int families[] = {3, 4, 5, 9};
-    for (int f = 0; f < 4; f++)
+    static const int families[] = {3, 4, 5, 9, LARS + 2};
+    for (int f = 0; f < 5; f++)
         for (int i = 0; i < 5; i++) {
             const largo_hyper h = family(families[f]);
             const int32_t ndim = i == 4 ? 1 : rank(shape[i]);
@@ -256,12 +268,13 @@ static void together(void **state)
 {
     (void)state;
     static const int64_t shape[][2] = {{90000, 1}, {300, 1}, {300, 200}, {20, 30}};
-    static const int order[] = {9, 4, 3, 2, 5};
-    largo_hyper h[5];
-    probe q[15];
+    enum { GROUPS = 6 };
+    static const int order[GROUPS] = {9, 4, 3, 2, LARS, 5};
+    largo_hyper h[GROUPS];
+    probe q[3 * GROUPS];
     size_t n = 0;
     cache_bytes = 1 << 20;
-    for (size_t g = 0; g < 5; g++) {
+    for (size_t g = 0; g < GROUPS; g++) {
         h[g] = family(order[g]);
         for (int i = 0; i < 3; i++, n++) {
             const int64_t *s = shape[(g + (size_t)i) % 4];
@@ -270,7 +283,7 @@ static void together(void **state)
             q[n].group = g;
         }
     }
-    check(5, h, n, q);
+    check(GROUPS, h, n, q);
     for (size_t i = 0; i < n; i++) probe_close(&q[i]);
     cache_bytes = 0;
 }

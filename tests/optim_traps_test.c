@@ -17,6 +17,7 @@ static largo_hyper hyper(largo_algo algo, double lr)
     assert_ok(largo_hyper_init(&h, algo));
     h.lr = lr;
     h.weight_decay = 0.0;
+    if (algo == LARGO_LARS) h.trust_coefficient = 1.0;
     return h;
 }
 
@@ -36,11 +37,11 @@ static double norm(const float *x, size_t n)
 
 /* ---- T1, T2: |w' - w| = lr |w| ---- */
 
-/* Length of LAMB's first step over lr |w|: 1, up to rounding. */
-static double step_length(const float *w0, const float *g, size_t n, double lr)
+/* Length of the first step of LAMB or LARS over lr |w|: 1, up to rounding. */
+static double step_length(largo_algo algo, const float *w0, const float *g, size_t n, double lr)
 {
     largo_ctx *ctx = test_ctx(2);
-    const largo_hyper h = hyper(LARGO_LAMB, lr);
+    const largo_hyper h = hyper(algo, lr);
     float *w = test_floats(n), *m = test_floats(n), *v = test_floats(n);
     memcpy(w, w0, n * sizeof *w);
     largo_param p = largo_param_f32(w, g, (int64_t)n, 1);
@@ -70,16 +71,19 @@ static void t1_norm_of_many(void **state)
     test_fill(g, n, 4, -3, 2);
     for (size_t i = 0; i < n; i++) naive += w[i] * w[i];
     const double off = sqrt((double)naive) / norm(w, n) - 1.0;
-    const double length = step_length(w, g, n, 0.5);
-    print_message("T1: step length off by %.2g; a naive float norm by %.2g\n", length - 1.0, off);
-    check_near("step length over lr |w|, 2^24 elements", length, 1.0, 1e-6);
+    for (int lars = 0; lars < 2; lars++) {
+        const double length = step_length(lars ? LARGO_LARS : LARGO_LAMB, w, g, n, 0.5);
+        print_message("T1: step length off by %.2g; a naive float norm by %.2g\n", length - 1.0,
+                      off);
+        check_near("step length over lr |w|, 2^24 elements", length, 1.0, 1e-6);
+    }
     assert_true(fabs(off) > 1e-4);
     free(w);
     free(g);
 }
 
 /* Gradients of size g against weights of size w. */
-static double tiny_step_length(double g_size, double w_size)
+static double tiny_step_length(largo_algo algo, double g_size, double w_size)
 {
     enum { N = 10000 };
     float *w = test_floats(N), *g = test_floats(N);
@@ -89,7 +93,7 @@ static double tiny_step_length(double g_size, double w_size)
         w[i] *= (float)w_size;
         g[i] *= (float)g_size;
     }
-    const double length = step_length(w, g, N, 0.5);
+    const double length = step_length(algo, w, g, N, 0.5);
     free(w);
     free(g);
     return length;
@@ -104,8 +108,19 @@ static void t2_squares_out_of_range(void **state)
     for (size_t k = 0; k < sizeof size / sizeof *size; k++) {
         char what[80];
         snprintf(what, sizeof what, "step length over lr |w|, g %g, w %g", size[k][0], size[k][1]);
-        check_near(what, tiny_step_length(size[k][0], size[k][1]), 1.0, 1e-6);
+        check_near(what, tiny_step_length(LARGO_LAMB, size[k][0], size[k][1]), 1.0, 1e-6);
+        check_near(what, tiny_step_length(LARGO_LARS, size[k][0], size[k][1]), 1.0, 1e-6);
     }
+}
+
+/* What float norms made a step of 0: from 1e20 on. LARS has no limit at 2^64. */
+static void t2_large_gradients_of_lars(void **state)
+{
+    (void)state;
+    static const double size[] = {1e19, 1e20, 1e25, 1e30, 1e38};
+    for (size_t k = 0; k < sizeof size / sizeof *size; k++)
+        check_near("step length over lr |w|", tiny_step_length(LARGO_LARS, size[k], 1.0), 1.0,
+                   1e-6);
 }
 
 /* lr ratio is no float: 1e51, 1e76, and 1e-30. The step is lr |w| all the same. */
@@ -114,7 +129,7 @@ static void t2_ratio_past_float(void **state)
     (void)state;
     static const double gw[3][2] = {{1e-28, 1e30}, {1e-40, 1e30}, {1e18, 1e-30}};
     for (int i = 0; i < 3; i++) {
-        const double length = tiny_step_length(gw[i][0], gw[i][1]);
+        const double length = tiny_step_length(LARGO_LAMB, gw[i][0], gw[i][1]);
         if (fabs(length - 1.0) > (gw[i][0] < 1e-38 ? 1e-4 : 1e-6))
             fail_msg("g %g, w %g: step length %.9g of lr |w|", gw[i][0], gw[i][1], length);
     }
@@ -256,6 +271,28 @@ static void t8_limit(void **state)
     largo_ctx_destroy(ctx);
 }
 
+/* Algorithms that keep no square have no limit but float's own, after the scale. */
+static void t8_no_limit(void **state)
+{
+    (void)state;
+    static const largo_algo algo[] = {LARGO_SGD, LARGO_LARS};
+    largo_ctx *ctx = test_ctx(1);
+    for (int k = 0; k < 4; k++) {
+        largo_hyper h = hyper(algo[k % 2], algo[k % 2] == LARGO_SGD ? 1e-30 : 0.5);
+        h.momentum = k < 2 ? 0.9 : 0.0;
+        float w[2] = {3, 4}, g[2] = {6e29f, 8e29f}, m[2] = {0};
+        const double want[2] = {k % 2 ? 1.5 : 2.4, k % 2 ? 2.0 : 3.2};
+        largo_param p = largo_param_f32(w, g, 2, 1);
+        p.state[0] = m;
+        assert_ok(largo_step(ctx, &h, 1, 1, &p));
+        for (int i = 0; i < 2; i++) check_near("w after 1e30", (double)w[i], want[i], 1e-6);
+        h.grad_scale = 1e10; /* no float any more */
+        assert_status(LARGO_SKIPPED, largo_step(ctx, &h, 2, 1, &p));
+        for (int i = 0; i < 2; i++) check_near("w after a skip", (double)w[i], want[i], 1e-6);
+    }
+    largo_ctx_destroy(ctx);
+}
+
 /* After 2^63 an element stands still while v decays; beta2 = 0.5 lets it recover soon. m, v, w in
  * double, with a running bound on what rounding may have made of each. */
 typedef struct follower {
@@ -357,19 +394,22 @@ static void t9_control_word(void **state)
     (void)state;
     /* as the ABI has it; FTZ and DAZ; with rounding up; to zero; DAZ alone */
     static const unsigned control[CONTROLS] = {0x1f80, 0x9fc0, 0xdfc0, 0x7f80, 0x1fc0};
-    static const largo_algo algo[] = {LARGO_SGD, LARGO_ADAMW, LARGO_LAMB, LARGO_CAME};
+    enum { ALGOS = 5 };
+    static const largo_algo algo[ALGOS] = {LARGO_SGD, LARGO_ADAMW, LARGO_LARS, LARGO_LAMB,
+                                           LARGO_CAME};
     const int64_t shape[2] = {N / 100, 100};
-    for (int k = 0; k < 8; k++) {
-        largo_hyper h = hyper(algo[k % 4], 0.1);
-        if (k % 4 == 0) h.momentum = 0.9;
-        if (k % 4 == 3) h.eps = 0x1p-126;
+    for (int k = 0; k < 2 * ALGOS; k++) {
+        largo_hyper h = hyper(algo[k % ALGOS], 0.1);
+        if (h.algo == LARGO_SGD) h.momentum = 0.9;
+        if (h.algo == LARGO_LARS) h.velocity = LARGO_VELOCITY_GRAD;
+        if (h.algo == LARGO_CAME) h.eps = 0x1p-126;
         probe q;
-        probe_open(&q, &h, k < 4 ? 1 : 2, k < 4 ? (const int64_t[]){N} : shape, 0, 0);
+        probe_open(&q, &h, k < ALGOS ? 1 : 2, k < ALGOS ? (const int64_t[]){N} : shape, 0, 0);
         probe_fill(&q, NORMAL, 9);
         fill_tiny(&q);
         const uint64_t want = hash_under(control[0], &h, &q, 1);
         const size_t found = subnormals(&q, 0), second = q.slots > 1 ? subnormals(&q, 1) : 0;
-        if (algo[k % 4] != LARGO_CAME && found < N / 10) fail_msg("m: %zu subnormals", found);
+        if (h.algo != LARGO_CAME && found < N / 10) fail_msg("m: %zu subnormals", found);
         if (q.slots > 1 && second < q.slot_n[1] / 10) fail_msg("v: %zu subnormals", second);
         for (int c = 1; c < CONTROLS; c++)
             for (int threads = 1; threads <= 3; threads++)
@@ -386,11 +426,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(t1_norm_of_many),
         cmocka_unit_test(t2_squares_out_of_range),
+        cmocka_unit_test(t2_large_gradients_of_lars),
         cmocka_unit_test(t2_ratio_past_float),
         cmocka_unit_test(t3_one_minus_beta),
         cmocka_unit_test(t4_zero_row),
         cmocka_unit_test(t4_small_eps2),
         cmocka_unit_test(t8_limit),
+        cmocka_unit_test(t8_no_limit),
         cmocka_unit_test(t8_clip_tames),
         cmocka_unit_test(t8_recovers),
 #if defined(__x86_64__)

@@ -7,19 +7,32 @@
 #include <string.h>
 #include "support.h"
 
-enum { ALGOS = 8, MOST = 8 };
+enum { ALGOS = 12, MOST = 8 };
 
 static largo_hyper algorithm(int i)
 {
-    const largo_algo algos[ALGOS] = {LARGO_SGD,  LARGO_SGD,  LARGO_ADAMW, LARGO_LAMB,
-                                     LARGO_LAMB, LARGO_LAMB, LARGO_CAME,  LARGO_MERIT};
+    static const struct {
+        largo_algo algo;
+        const char *fields;
+    } algos[ALGOS] = {
+        {LARGO_SGD, ""},
+        {LARGO_SGD, "momentum=0.9"},
+        {LARGO_ADAMW, ""},
+        {LARGO_LAMB, ""},
+        {LARGO_LAMB, "l2=1"},
+        {LARGO_LAMB, "adapt=3"},
+        {LARGO_CAME, ""},
+        {LARGO_MERIT, ""},
+        {LARGO_LARS, "lr=10"},
+        {LARGO_LARS, "lr=10 denominator=2 velocity=2 nesterov=1"},
+        {LARGO_LARS, "lr=10 denominator=3 velocity=3"},
+        {LARGO_LARS, "lr=10 momentum=0 larc=1 eps=1e-8"},
+    };
     largo_hyper h;
-    assert_ok(largo_hyper_init(&h, algos[i]));
+    assert_ok(largo_hyper_init(&h, algos[i].algo));
     h.lr = 0.01;
     h.weight_decay = 0.05;
-    if (i == 1) h.momentum = 0.9;
-    if (i == 4) h.l2 = LARGO_ON;
-    if (i == 5) h.adapt = LARGO_ADAPT_NEVER;
+    test_hyper_set(&h, algos[i].fields);
     return h;
 }
 
@@ -283,6 +296,42 @@ static void lamb_steps_by_lr_times_norm(void **state)
     largo_ctx_destroy(ctx);
 }
 
+/* w and its velocity, after the gradient was multiplied by 2^power for two steps of LARS. */
+static tensor lars_scaled(largo_ctx *ctx, const largo_hyper *h, int64_t n, int power)
+{
+    tensor x = make_vector(h, 21, n);
+    for (size_t i = 0; i < x.n; i++) x.grad[i] = ldexpf(x.grad[i], power);
+    for (int64_t t = 1; t <= 2; t++) assert_ok(largo_step(ctx, h, t, 1, &x.param));
+    return x;
+}
+
+/* Without decay, eps and LARC LARS does not see how long the gradient is: to the bit, as long as no
+ * chunk needs its second look, and closely always. The velocity is that of the gradient only if it
+ * holds no ratio. */
+static void lars_does_not_see_the_length_of_the_gradient(void **state)
+{
+    (void)state;
+    static const int powers[] = {-100, -24, -3, 1, 24, 100};
+    static const int64_t sizes[4] = {1, 100, 5000, 40000};
+    largo_ctx *ctx = test_ctx(2);
+    for (int i = 8; i < ALGOS; i++)
+        for (int k = 0; k < 24; k++) {
+            largo_hyper h = algorithm(i);
+            h.weight_decay = h.eps = 0.0;
+            h.larc = LARGO_OFF;
+            const int64_t n = sizes[k % 4];
+            const int power = powers[k / 4], exact = power > -30 && power < 30;
+            tensor x = lars_scaled(ctx, &h, n, 0), y = lars_scaled(ctx, &h, n, power);
+            for (size_t e = 0; e < y.state_floats && h.velocity == LARGO_VELOCITY_GRAD; e++)
+                y.state[e] = ldexpf(y.state[e], -power);
+            assert_true(norm(x.value, y.value, x.n) <= 1e-7 * norm(x.value, NULL, x.n));
+            if (exact) assert_true(hash(0, &x) == hash(0, &y));
+            drop(&x);
+            drop(&y);
+        }
+    largo_ctx_destroy(ctx);
+}
+
 /* A count of its own decides, not the number in the call; and it is written. */
 static void a_count_of_its_own(void **state)
 {
@@ -362,6 +411,7 @@ int main(void)
         cmocka_unit_test(powers_of_two_scale_exactly),
         cmocka_unit_test(scratch_gradients),
         cmocka_unit_test(lamb_steps_by_lr_times_norm),
+        cmocka_unit_test(lars_does_not_see_the_length_of_the_gradient),
         cmocka_unit_test(a_count_of_its_own),
         cmocka_unit_test(frozen_tensors),
         cmocka_unit_test(zero_norms),

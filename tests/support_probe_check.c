@@ -38,15 +38,32 @@ static double lane_terms(size_t n)
     return (double)(terms > 32 ? 32 : terms);
 }
 
-/* ---- SGD, AdamW, LAMB ---- */
+/* Has it a trust ratio of its own? */
+static int adapts(const slice *s)
+{
+    if (s->h->adapt == LARGO_ADAPT_NEVER || s->whole->flags & LARGO_PARAM_NO_TRUST) return 0;
+    return s->h->adapt == LARGO_ADAPT_ALWAYS || s->wd > 0.0;
+}
+
+/* A number, and how far off the library's may be. */
+typedef struct bounded {
+    double x, err;
+} bounded;
+
+/* ---- SGD, LARS ---- */
+
+static bounded decayed(const slice *s, size_t i)
+{
+    const double g = grad(s, i), decay = s->wd * (double)s->p0[i], d = g + decay;
+    return (bounded){d, U * (fabs(decay) + fabs(d)) + s->g_err * fabs(g)};
+}
 
 static void check_sgd(const slice *s)
 {
     const largo_hyper *h = s->h;
     const double mu = h->momentum, in = 1.0 - h->dampening;
     for (size_t i = 0; i < s->n; i++) {
-        const double p0 = (double)s->p0[i], g = grad(s, i), d = g + s->wd * p0;
-        const double d_err = U * (fabs(s->wd * p0) + fabs(d)) + s->g_err * fabs(g);
+        const double p0 = (double)s->p0[i], d = decayed(s, i).x, d_err = decayed(s, i).err;
         double step = d, err = d_err;
         if (mu > 0.0) {
             const double m0 = (double)s->state0[0][i], m = mu * m0 + in * d;
@@ -64,6 +81,91 @@ static void check_sgd(const slice *s)
         expect(s, "p", i, s->p[i], p, h->lr * (err + U * fabs(step)) + U * fabs(p));
     }
 }
+
+static bounded lars_d(const slice *s, size_t i)
+{
+    const double clip = s->h->clip_threshold;
+    bounded d = decayed(s, i);
+    d.x = fmin(fmax(d.x, -clip), clip);
+    if (fabs(d.x) == clip) d.err += U * clip;
+    return d;
+}
+
+/* The velocity after an addition, and what is taken from p. */
+static bounded lars_velocity(const slice *s, size_t i, bounded added)
+{
+    const double kept = s->whole->slots ? s->h->momentum * (double)s->state0[0][i] : 0.0;
+    const double m = kept + added.x;
+    return (bounded){m, U * (fabs(kept) + fabs(m)) + added.err};
+}
+
+static bounded lars_taken(const slice *s, bounded m, bounded added)
+{
+    if (s->h->nesterov == LARGO_OFF) return m;
+    const double ahead = s->h->momentum * m.x, taken = ahead + added.x;
+    return (bounded){taken, U * (fabs(ahead) + fabs(taken)) + s->h->momentum * m.err + added.err};
+}
+
+/* What the denominator takes the norm of. */
+static bounded lars_base(const slice *s, size_t i)
+{
+    if (s->h->denominator == LARGO_DENOMINATOR_PAPER)
+        return (bounded){grad(s, i), s->g_err * fabs(grad(s, i))};
+    if (s->h->denominator == LARGO_DENOMINATOR_DECAYED) return decayed(s, i);
+    return lars_taken(s, lars_velocity(s, i, lars_d(s, i)), lars_d(s, i));
+}
+
+/* With its relative error. Bounds and the minimum of LARC bring nothing further apart. */
+static bounded lars_ratio(const slice *s)
+{
+    const largo_hyper *h = s->h;
+    double p2 = 0.0, base2 = 0.0, err = 0.0;
+    for (size_t i = 0; i < s->n; i++) {
+        const bounded base = lars_base(s, i);
+        p2 += (double)s->p0[i] * (double)s->p0[i];
+        base2 += base.x * base.x;
+        err += fabs(base.x) * base.err;
+    }
+    if (!adapts(s)) return (bounded){1.0, 0.0};
+    bounded ratio = {1.0, 0.0};
+    if (p2 > 0.0 && base2 > 0.0) {
+        const double weight = fmin(fmax(sqrt(p2), h->weight_norm_min), h->weight_norm_max);
+        double below = sqrt(base2) + h->eps;
+        if (h->denominator == LARGO_DENOMINATOR_PAPER) below += s->wd * sqrt(p2);
+        ratio.x = h->trust_coefficient * weight / below;
+        ratio.x = fmin(fmax(ratio.x, h->trust_ratio_min), h->trust_ratio_max);
+        ratio.err = lane_terms(s->n > 4096 ? 4096 : s->n) * U + err / base2;
+    }
+    if (h->larc == LARGO_ON) ratio.x = fmin(ratio.x / h->lr, 1.0);
+    return ratio;
+}
+
+static void check_lars(const slice *s)
+{
+    const largo_hyper *h = s->h;
+    const bounded ratio = lars_ratio(s);
+    const double lr = h->lr, off = ratio.err + U;
+    const double in = h->velocity == LARGO_VELOCITY_LR_RATIO ? lr * ratio.x
+                      : h->velocity == LARGO_VELOCITY_RATIO  ? ratio.x
+                                                             : 1.0;
+    const double out = h->velocity == LARGO_VELOCITY_LR_RATIO ? 1.0
+                       : h->velocity == LARGO_VELOCITY_RATIO  ? lr
+                                                              : lr * ratio.x;
+    for (size_t i = 0; i < s->n; i++) {
+        const bounded d = lars_d(s, i);
+        const bounded added = {in * d.x, in * (d.err + fabs(d.x) * (off + U))};
+        bounded m = lars_velocity(s, i, added);
+        if (s->whole->slots) {
+            expect(s, "velocity", i, s->state[0][i], m.x, m.err);
+            m = (bounded){(double)s->state[0][i], 0.0};
+        }
+        const bounded taken = lars_taken(s, m, added);
+        const double p = (double)s->p0[i] - out * taken.x;
+        expect(s, "p", i, s->p[i], p, out * (taken.err + fabs(taken.x) * off) + U * fabs(p));
+    }
+}
+
+/* ---- AdamW, LAMB ---- */
 
 static void check_moments(const slice *s)
 {
@@ -128,8 +230,7 @@ static void check_lamb(const slice *s)
         u2 += u * u;
         uerr += fabs(u) * err;
     }
-    const int adapts = h->adapt != LARGO_ADAPT_NEVER && !(s->whole->flags & LARGO_PARAM_NO_TRUST);
-    if (adapts && p2 > 0.0 && u2 > 0.0) {
+    if (adapts(s) && p2 > 0.0 && u2 > 0.0) {
         a *= sqrt(p2 / u2);
         a_err += lane_terms(s->n > 4096 ? 4096 : s->n) * U + uerr / u2; /* half for each norm */
     }
@@ -256,6 +357,9 @@ static void check_slice(const slice *s)
         break;
     case LARGO_ADAMW:
         check_adamw(s);
+        break;
+    case LARGO_LARS:
+        check_lars(s);
         break;
     case LARGO_LAMB:
         check_lamb(s);
