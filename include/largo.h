@@ -523,40 +523,84 @@ largo_status largo_optim_slot(largo_optim *optim, size_t group, size_t index, co
 
 typedef enum largo_decay {
     LARGO_DECAY_CONSTANT = 1,
-    LARGO_DECAY_LINEAR = 2, /* LAMB for BERT */
-    LARGO_DECAY_COSINE = 3  /* Loshchilov & Hutter, ICLR 2017, without restarts */
+    LARGO_DECAY_LINEAR = 2,     /* POLYNOMIAL with power 1: LAMB for BERT */
+    LARGO_DECAY_COSINE = 3,     /* Loshchilov & Hutter, ICLR 2017, without restarts */
+    LARGO_DECAY_POLYNOMIAL = 4, /* power 2: LARS */
+    LARGO_DECAY_MULTI_STEP = 5  /* by a factor after each milestone: Goyal et al., 2017 */
 } largo_decay;
+
+/* Bits of largo_schedule.flags. */
+#define LARGO_SCHEDULE_ZERO_BASED 1u       /* t = step - 1: the first rate is start_lr */
+#define LARGO_SCHEDULE_DECAY_FROM_START 2u /* p = t / total: warm-up hides the decay's beginning;
+                                              LINEAR, COSINE, POLYNOMIAL */
 
 /* With t the step, counting from 1, and p = (t - warmup) / (total - warmup) clamped to [0, 1]:
  *
- *   t <= warmup   start_lr + (lr - start_lr) t / warmup
+ *   t < warmup    start_lr + (lr - start_lr) t / warmup
+ *   t = warmup    lr
  *   CONSTANT      lr
  *   LINEAR        end_lr + (lr - end_lr) (1 - p)
  *   COSINE        end_lr + (lr - end_lr) (1 + cos(pi p)) / 2
+ *   POLYNOMIAL    end_lr + (lr - end_lr) (1 - p)^power
+ *   MULTI_STEP    lr gamma^(how many milestones are < t)
  *
- * where total <= warmup means p = 1. No function of the C library is used: every machine gives the
- * same bits. */
+ * where total <= warmup means p = 1. Every machine gives the same bits: no function of the C library
+ * is used. (1 - p)^power is right to 1e-15 (1 + power) for power <= 64, to 1e-12 beyond. A field
+ * that a schedule does not use must be 0 (NULL). docs/schedules.md has the schedules of papers. */
 typedef struct largo_schedule {
     size_t struct_size;
     largo_decay decay; /* default CONSTANT */
+    uint32_t flags;    /* LARGO_SCHEDULE_* */
     double lr;         /* >= 0, finite: after warm-up */
-    double start_lr;   /* >= 0, finite */
+    double start_lr;   /* >= 0, finite; with warmup > 0 */
     double end_lr;     /* >= 0, finite: at and after step `total`; with total one more than the steps
-                          that are made, the last of them still moves where end_lr is 0 */
+                          that are made, the last of them still moves where end_lr is 0. LINEAR,
+                          COSINE, POLYNOMIAL */
     int64_t warmup;    /* >= 0: steps of linear rise */
-    int64_t total;     /* >= 0 */
+    int64_t total;     /* >= 0; LINEAR, COSINE, POLYNOMIAL */
+    double power;      /* > 0, finite; POLYNOMIAL */
+    double gamma;      /* > 0, <= 1; MULTI_STEP */
+    const int64_t *milestones; /* [n_milestones] steps, >= 1, rising; MULTI_STEP */
+    size_t n_milestones;       /* >= 1; MULTI_STEP */
 } largo_schedule;
 
-#define LARGO_SCHEDULE {sizeof(largo_schedule), LARGO_DECAY_CONSTANT, 0.0, 0.0, 0.0, 0, 0}
+#define LARGO_SCHEDULE                                                                             \
+    {sizeof(largo_schedule), LARGO_DECAY_CONSTANT, 0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0, 0, 0}
 
 /* The learning rate of a step (>= 1). Pure; any thread. */
 largo_status largo_schedule_lr(const largo_schedule *schedule, int64_t step, double *lr);
 
 /* From now on largo_optim_step sets the group's lr itself, from the number of the step that it
- * makes, whatever it was before; the field then holds the rate of the last step that was tried.
- * NULL: by hand again. */
+ * makes, whatever it was before; the field then holds the rate of the last step that was tried. The
+ * group keeps a copy of the milestones. NULL: by hand again. LARGO_ERR_MEMORY leaves the schedule
+ * before. */
 largo_status largo_optim_set_schedule(largo_optim *optim, size_t group,
                                       const largo_schedule *schedule);
+
+/* How a rate that was found at one batch follows to another; k = batch / base_batch. */
+typedef enum largo_scaling {
+    LARGO_SCALING_NONE = 1,   /* lr0 */
+    LARGO_SCALING_LINEAR = 2, /* lr0 k; Goyal et al., 2017 */
+    LARGO_SCALING_SQRT = 3    /* lr0 sqrt(k); LAMB */
+} largo_scaling;
+
+/* lr0 >= 0; base_batch and batch >= 1, in any one unit (samples, tokens). The result must be finite
+ * as a float. Pure; any thread; the same bits everywhere. */
+largo_status largo_lr_scale(largo_scaling rule, double lr0, int64_t base_batch, int64_t batch,
+                            double *lr);
+
+/* LEGW (You et al., SC 2019): the peak by the square root, epochs of warm-up by k. */
+typedef struct largo_legw {
+    double lr;            /* lr0 sqrt(k) */
+    double warmup_epochs; /* warmup_epochs0 k */
+    int64_t warmup;       /* warmup_epochs (samples / batch) steps, to the nearest, halves up */
+} largo_legw;
+
+/* lr0 and batches as above; warmup_epochs0 >= 0 and finite, at base_batch; samples of an epoch >= 1,
+ * in the unit of the batches: those used, where a last partial batch is dropped. Fewer than 2^63
+ * steps must come out. Pure; any thread; the same bits everywhere. */
+largo_status largo_legw_scale(double lr0, double warmup_epochs0, int64_t samples,
+                              int64_t base_batch, int64_t batch, largo_legw *scaled);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

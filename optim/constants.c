@@ -1,17 +1,7 @@
 /* constants.c - formed in double, rounded once to float: 1 - (float)0.999 would be off by 1.3e-5. */
 #include <math.h>
 #include "constants.h"
-
-/* beta^t by square and multiply: libm's pow differs between libraries and devices. */
-static double power(double beta, int64_t t)
-{
-    double r = 1.0;
-    for (uint64_t n = (uint64_t)t; n; n >>= 1) {
-        if (n & 1) r *= beta;
-        beta *= beta;
-    }
-    return r;
-}
+#include "power.h"
 
 /* Everything a gradient is multiplied by before it is clipped. */
 static double whole_scale(const largo_hyper *h)
@@ -24,8 +14,8 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
     const double decay = no_decay ? 0.0 : h->weight_decay;
     double bias1 = 1.0, bias2 = 1.0;
     if (h->bias_correction == LARGO_ON) {
-        bias1 = 1.0 - power(h->beta1, t);
-        bias2 = 1.0 - power(h->beta2, t);
+        bias1 = 1.0 - largo__power(h->beta1, t);
+        bias2 = 1.0 - largo__power(h->beta2, t);
     }
     largo__k *k = &c->k;
     k->lr = (float)h->lr;

@@ -22,8 +22,8 @@ typedef struct group {
     largo_param *params; /* copies, with state and step filled in */
     int64_t *counts;     /* side by side: every step reads and writes them all */
     owned *own;
-    size_t bytes; /* of params, counts, own and shards, one block */
-    largo_schedule schedule;
+    size_t bytes;            /* of params, counts, own and shards, one block */
+    largo_schedule schedule; /* its milestones are a copy of our own */
     int has_schedule;
     char where[32];
 } group;
@@ -43,10 +43,17 @@ static largo_status no_memory(const char *what, size_t bytes)
     return largo__fail(LARGO_ERR_MEMORY, "no memory for %s, %zu bytes", what, bytes);
 }
 
+static void free_milestones(largo_ctx *ctx, largo_schedule *schedule)
+{
+    largo__host_free(ctx, (void *)schedule->milestones,
+                     schedule->n_milestones * sizeof *schedule->milestones);
+}
+
 static void free_group(largo_ctx *ctx, group *g)
 {
     if (!g) return;
     for (size_t i = 0; g->own && i < g->n; i++) largo__free(ctx, g->own[i].memory, g->own[i].bytes);
+    free_milestones(ctx, &g->schedule);
     largo__host_free(ctx, g->params, g->bytes);
     largo__host_free(ctx, g, sizeof *g);
 }
@@ -429,11 +436,29 @@ largo_status largo_optim_slot(largo_optim *o, size_t number, size_t index, const
                        family->name);
 }
 
+/* Put a copy in the place of the caller's milestones. */
+static largo_status copy_milestones(largo_ctx *ctx, largo_schedule *schedule)
+{
+    if (!schedule->milestones) return LARGO_OK;
+    const size_t bytes = largo__size(schedule->n_milestones, sizeof *schedule->milestones, 0);
+    int64_t *copy = largo__host_alloc(ctx, bytes);
+    if (!copy) return no_memory("milestones", bytes);
+    memcpy(copy, schedule->milestones, bytes);
+    schedule->milestones = copy;
+    return LARGO_OK;
+}
+
 largo_status largo_optim_set_schedule(largo_optim *o, size_t number, const largo_schedule *schedule)
 {
     group *g = NULL;
     LARGO__TRY(find_group(o, number, &g));
-    if (schedule) LARGO__TRY(largo__schedule_read(schedule, &g->schedule));
+    largo_schedule next = LARGO_SCHEDULE;
+    if (schedule) {
+        LARGO__TRY(largo__schedule_read(schedule, &next));
+        LARGO__TRY(copy_milestones(o->ctx, &next));
+    }
+    free_milestones(o->ctx, &g->schedule);
+    g->schedule = next;
     g->has_schedule = schedule != NULL;
     return LARGO_OK;
 }

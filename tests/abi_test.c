@@ -118,14 +118,23 @@ PLACE(largo_outcome, bad_element, 24);
 PLACE(largo_outcome, grad_norm, 32);
 PLACE(largo_outcome, clip, 40);
 
-SIZE(largo_schedule, 56);
+SIZE(largo_schedule, 88);
 PLACE(largo_schedule, struct_size, 0);
 PLACE(largo_schedule, decay, 8);
+PLACE(largo_schedule, flags, 12);
 PLACE(largo_schedule, lr, 16);
 PLACE(largo_schedule, start_lr, 24);
 PLACE(largo_schedule, end_lr, 32);
 PLACE(largo_schedule, warmup, 40);
 PLACE(largo_schedule, total, 48);
+PLACE(largo_schedule, power, 56);
+PLACE(largo_schedule, gamma, 64);
+PLACE(largo_schedule, milestones, 72);
+PLACE(largo_schedule, n_milestones, 80);
+SIZE(largo_legw, 24);
+PLACE(largo_legw, lr, 0);
+PLACE(largo_legw, warmup_epochs, 8);
+PLACE(largo_legw, warmup, 16);
 
 #endif
 
@@ -170,6 +179,13 @@ VALUE(LARGO_PARAM_GRAD_SCRATCH, 8u);
 VALUE(LARGO_DECAY_CONSTANT, 1);
 VALUE(LARGO_DECAY_LINEAR, 2);
 VALUE(LARGO_DECAY_COSINE, 3);
+VALUE(LARGO_DECAY_POLYNOMIAL, 4);
+VALUE(LARGO_DECAY_MULTI_STEP, 5);
+VALUE(LARGO_SCHEDULE_ZERO_BASED, 1u);
+VALUE(LARGO_SCHEDULE_DECAY_FROM_START, 2u);
+VALUE(LARGO_SCALING_NONE, 1);
+VALUE(LARGO_SCALING_LINEAR, 2);
+VALUE(LARGO_SCALING_SQRT, 3);
 
 /* package_test.sh compares it with the versions that CMake and pkg-config tell. */
 static void the_library_has_the_headers_version(void **state)

@@ -233,51 +233,6 @@ static void changed_hyper_parameters_are_checked(void **state)
     end_scene(&s);
 }
 
-static void schedule_fields(void **state)
-{
-    (void)state;
-    scene s;
-    make_scene(&s);
-    struct {
-        largo_schedule schedule;
-        unsigned char tail[16];
-    } x = {0};
-    const largo_schedule defaults = LARGO_SCHEDULE;
-    const double wrong[4] = {-1, NAN, INFINITY, 1e39};
-    double lr = 77;
-    for (int i = 0; i < 4 * 3 + 8; i++) {
-        static const char *const names[11] = {"lr",          "start_lr",    "end_lr",     "decay",
-                                              "decay",       "decay",       "warmup",     "total",
-                                              "struct_size", "struct_size", "has a value"};
-        x.schedule = defaults;
-        double *const rates[3] = {&x.schedule.lr, &x.schedule.start_lr, &x.schedule.end_lr};
-        if (i < 12) *rates[i / 4] = wrong[i % 4];
-        if (i == 12) x.schedule.decay = (largo_decay)0;
-        if (i == 13) x.schedule.decay = (largo_decay)4;
-        if (i == 14) x.schedule.decay = (largo_decay)-1;
-        if (i == 15) x.schedule.warmup = -1;
-        if (i == 16) x.schedule.total = INT64_MIN;
-        if (i == 17) x.schedule.struct_size -= 1;
-        if (i == 18) x.schedule.struct_size = 4097;
-        if (i == 19) x.schedule.struct_size += 16, x.tail[15] = 1;
-        const char *name = names[i < 12 ? i / 4 : i - 9];
-        assert_refused(LARGO_ERR_ARGUMENT, name, largo_schedule_lr(&x.schedule, 1, &lr));
-        assert_refused(LARGO_ERR_ARGUMENT, name, largo_optim_set_schedule(s.optim, 0, &x.schedule));
-    }
-    x.tail[15] = 0;
-    assert_ok(largo_schedule_lr(&x.schedule, 1, &lr));
-    lr = 77;
-    x.schedule = defaults;
-    assert_refused(LARGO_ERR_ARGUMENT, "schedule is NULL", largo_schedule_lr(NULL, 1, &lr));
-    assert_refused(LARGO_ERR_ARGUMENT, "lr is NULL", largo_schedule_lr(&x.schedule, 1, NULL));
-    assert_refused(LARGO_ERR_ARGUMENT, "step is 0", largo_schedule_lr(&x.schedule, 0, &lr));
-    assert_refused(LARGO_ERR_ARGUMENT, "step is -", largo_schedule_lr(&x.schedule, INT64_MIN, &lr));
-    assert_refused(LARGO_ERR_ARGUMENT, "group is 1",
-                   largo_optim_set_schedule(s.optim, 1, &x.schedule));
-    assert_true(lr == 77);
-    end_scene(&s);
-}
-
 /* A refused schedule leaves the one before; a step that is refused leaves lr. */
 static void schedule_of_a_group(void **state)
 {
@@ -319,7 +274,6 @@ int main(void)
         cmocka_unit_test(rebind),
         cmocka_unit_test(refused_unfreezing_can_be_repeated),
         cmocka_unit_test(changed_hyper_parameters_are_checked),
-        cmocka_unit_test(schedule_fields),
         cmocka_unit_test(schedule_of_a_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,6 +224,18 @@ static largo_status replan_by_hyper(world *w)
     return largo_optim_step(w->optim);
 }
 
+static largo_status set_milestones(world *w)
+{
+    static const int64_t milestones[] = {1, 2};
+    largo_schedule s = LARGO_SCHEDULE;
+    s.decay = LARGO_DECAY_MULTI_STEP;
+    s.lr = 0.5;
+    s.gamma = 0.5;
+    s.milestones = milestones;
+    s.n_milestones = 2;
+    return largo_optim_set_schedule(w->optim, 0, &s);
+}
+
 static const struct scenario {
     const char *name;
     void (*before)(world *w);
@@ -240,6 +252,7 @@ static const struct scenario {
     {"rebind", with_group, rebind, 3, 0},
     {"rebind that unfreezes", with_frozen, unfreeze, 5, 2},
     {"step with momentum changed from 0", with_sgd, replan_by_hyper, 4, 2},
+    {"set a schedule with milestones", with_group, set_milestones, 1, 0},
 };
 
 /* What is left when the call has succeeded and, if there is an object, one more step. */

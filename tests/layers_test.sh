@@ -37,7 +37,7 @@ upward()
             sees["optim"] = sees["prune"] = "include core"
             sees["cpu"] = sees["gpu"] = "include core optim prune"
             # Plain C of optim that a backend may not see.
-            split("families.h hyper.h params.h schedule.h stepper.h constants.h", list, " ")
+            split("families.h hyper.h params.h power.h schedule.h stepper.h constants.h", list, " ")
             for (i in list) private["optim/" list[i]] = 1
         }
         {

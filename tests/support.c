@@ -11,8 +11,8 @@ largo_ctx *test_ctx(int threads)
 {
     largo_ctx_options options = LARGO_CTX_OPTIONS;
     const char *backend = getenv("LARGO_TEST_BACKEND");
-    options.backend = backend && strcmp(backend, "cuda") == 0 ? LARGO_BACKEND_CUDA
-                                                              : LARGO_BACKEND_CPU;
+    options.backend =
+        backend && strcmp(backend, "cuda") == 0 ? LARGO_BACKEND_CUDA : LARGO_BACKEND_CPU;
     options.threads = threads;
     largo_ctx *ctx;
     const largo_status status = largo_ctx_create(&options, &ctx);
@@ -70,6 +70,11 @@ uint64_t test_hash(uint64_t seed, const float *x, size_t n)
         hash = XXH3_64bits_withSeed(block, m * sizeof *block, hash);
     }
     return hash;
+}
+
+uint64_t test_hash_doubles(const double *x, size_t n)
+{
+    return XXH3_64bits(x, n * sizeof *x);
 }
 
 const char *const *test_isas(void)

@@ -16,7 +16,8 @@ largo_ctx *test_ctx(int threads);
 
 /* The call succeeded, or the test fails with the library's sentence. */
 #define assert_ok(call) test_assert_status((call), LARGO_OK, #call, __FILE__, __LINE__)
-#define assert_status(expected, call) test_assert_status((call), (expected), #call, __FILE__, __LINE__)
+#define assert_status(expected, call)                                                              \
+    test_assert_status((call), (expected), #call, __FILE__, __LINE__)
 void test_assert_status(largo_status status, largo_status expected, const char *call,
                         const char *file, int line);
 
@@ -39,6 +40,9 @@ float *test_floats(size_t n);
 
 /* XXH3 of the bits, NaNs of any payload taken as one. */
 uint64_t test_hash(uint64_t seed, const float *x, size_t n);
+
+/* XXH3 of the bits of numbers. */
+uint64_t test_hash_doubles(const double *x, size_t n);
 
 /* Instruction sets that are here, from the lowest; NULL at the end. */
 const char *const *test_isas(void);

@@ -45,6 +45,14 @@ double golden_number(const cJSON *object, const char *key)
     return number_of(golden_get(object, key));
 }
 
+uint64_t golden_ulps(double got, double want)
+{
+    int64_t a, b;
+    memcpy(&a, &got, sizeof a);
+    memcpy(&b, &want, sizeof b);
+    return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+}
+
 static const char *field_of(const char *key)
 {
     static const char *const names[][2] = {

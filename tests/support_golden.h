@@ -15,6 +15,9 @@ cJSON *golden_load(const char *name);
 const cJSON *golden_get(const cJSON *object, const char *key);
 double golden_number(const cJSON *object, const char *key);
 
+/* How many doubles apart two numbers of one sign are. */
+uint64_t golden_ulps(double got, double want);
+
 /* hp of a case or a policy as hyper-parameters of the algorithm; max_grad_norm 0 is off. */
 largo_hyper golden_hyper(const cJSON *hp, largo_algo algo);
 

@@ -42,15 +42,14 @@ static void print_heading(const struct session *session, const struct options *o
     for (int b = 0; b < COMPARED; b++) {
         const struct recipe recipe =
             options_recipe(options, options->optimizers[0], compared_batch[b], 0);
-        const struct plan plan = recipe_plan(&recipe, session->data->train.n);
         snprintf(over[b], sizeof over[b], "batch %lld, %lld steps", (long long)compared_batch[b],
-                 (long long)plan.steps);
+                 (long long)recipe_steps(&recipe, session->data->train.n));
     }
     printf("%s accuracy in percent after %lld epochs, lr = lr0%s, %d seed%s from %llu\n\n",
            session->validate ? "Validation" : "Test", (long long)options->recipe.epochs,
-           options->recipe.scaling == SCALING_SQRT     ? " sqrt(batch/256)"
-           : options->recipe.scaling == SCALING_LINEAR ? " batch/256"
-                                                       : "",
+           options->recipe.scaling == LARGO_SCALING_SQRT     ? " sqrt(batch/256)"
+           : options->recipe.scaling == LARGO_SCALING_LINEAR ? " batch/256"
+                                                             : "",
            options->seeds, options->seeds > 1 ? "s" : "", (unsigned long long)options->recipe.seed);
     printf("%-9s  %7s  %24s  %24s\n", "", "", over[0], over[1]);
     printf("%-9s  %7s  %17s  %5s  %17s  %5s\n", "optimizer", "lr0", "range", "mean", "range",

@@ -136,8 +136,10 @@ static bool parse_optimizers(struct options *options, const char *text)
 static bool parse_scaling(struct options *options, const char *text)
 {
     static const char *const names[] = {"sqrt", "linear", "none"};
+    static const largo_scaling rules[] = {LARGO_SCALING_SQRT, LARGO_SCALING_LINEAR,
+                                          LARGO_SCALING_NONE};
     const int chosen = choose("--scaling", text, strlen(text), 3, names);
-    options->recipe.scaling = (enum scaling)chosen;
+    if (chosen >= 0) options->recipe.scaling = rules[chosen];
     return chosen >= 0;
 }
 
@@ -291,7 +293,7 @@ bool options_parse(struct options *options, int argc, char *argv[])
     options->recipe.epochs = DEFAULT_EPOCHS;
     options->recipe.warmup = DEFAULT_WARMUP;
     options->recipe.weight_decay = DEFAULT_WEIGHT_DECAY;
-    options->recipe.scaling = SCALING_SQRT;
+    options->recipe.scaling = LARGO_SCALING_SQRT;
     options->recipe.decay = LARGO_DECAY_LINEAR;
     options->recipe.seed = 1;
     options->threads = default_threads();

@@ -1,7 +1,5 @@
 #include "recipe.h"
 
-#include <math.h>
-
 #include "message.h"
 
 const struct optimizer_kind optimizer_kinds[OPTIMIZERS] = {
@@ -10,37 +8,36 @@ const struct optimizer_kind optimizer_kinds[OPTIMIZERS] = {
     {"lamb", LARGO_LAMB, LR0_LAMB},
 };
 
-static double scaled_lr(const struct recipe *recipe)
+int64_t recipe_steps(const struct recipe *recipe, int64_t n_train)
 {
-    const double k = (double)recipe->batch / BASE_BATCH;
-    switch (recipe->scaling) {
-    case SCALING_SQRT:
-        return recipe->lr0 * sqrt(k);
-    case SCALING_LINEAR:
-        return recipe->lr0 * k;
-    default:
-        return recipe->lr0;
-    }
+    return n_train / recipe->batch * recipe->epochs;
 }
 
-/* LEGW (You et al., SC 2019): warm-up epochs in proportion to the batch, so that the number of
- * warm-up steps hardly depends on it. */
-struct plan recipe_plan(const struct recipe *recipe, int64_t n_train)
+static largo_status make_plan(const struct recipe *recipe, int64_t n_train, struct plan *plan)
 {
-    struct plan plan = {.schedule = LARGO_SCHEDULE};
-    const double k = (double)recipe->batch / BASE_BATCH;
-    plan.steps_per_epoch = n_train / recipe->batch;
-    plan.steps = plan.steps_per_epoch * recipe->epochs;
+    *plan = (struct plan){.schedule = LARGO_SCHEDULE};
+    plan->steps_per_epoch = n_train / recipe->batch;
+    plan->steps = recipe_steps(recipe, n_train);
 
-    const double wanted = recipe->warmup * k * (double)plan.steps_per_epoch;
-    const int64_t third = plan.steps / 3;
-    plan.warmup_cut = wanted > (double)third + 0.5;
-    plan.schedule.warmup = plan.warmup_cut ? third : llround(wanted);
-    plan.schedule.decay = recipe->decay;
-    plan.schedule.lr = scaled_lr(recipe);
+    largo_legw legw;
+    const int64_t used = plan->steps_per_epoch * recipe->batch;
+    largo_status status =
+        largo_legw_scale(recipe->lr0, recipe->warmup, used, BASE_BATCH, recipe->batch, &legw);
+    if (largo_failed(status)) return status;
+    const int64_t third = plan->steps / 3;
+    plan->warmup_cut = legw.warmup > third;
+    plan->schedule.warmup = plan->warmup_cut ? third : legw.warmup;
+    plan->schedule.decay = recipe->decay;
     /* The rate reaches 0 one step after the last, which would otherwise do nothing. */
-    plan.schedule.total = plan.steps + 1;
-    return plan;
+    if (recipe->decay != LARGO_DECAY_CONSTANT) plan->schedule.total = plan->steps + 1;
+    return largo_lr_scale(recipe->scaling, recipe->lr0, BASE_BATCH, recipe->batch,
+                          &plan->schedule.lr);
+}
+
+bool recipe_plan(const struct recipe *recipe, int64_t n_train, struct plan *plan)
+{
+    if (!largo_failed(make_plan(recipe, n_train, plan))) return true;
+    return complain("batch %lld: %s", (long long)recipe->batch, largo_last_error());
 }
 
 static largo_status prepare(const struct recipe *recipe, const struct plan *plan,

@@ -26,17 +26,13 @@ struct optimizer_kind {
 
 extern const struct optimizer_kind optimizer_kinds[OPTIMIZERS];
 
-/* How the learning rate follows the batch: lr0 * sqrt(k), lr0 * k or lr0, with
- * k = batch / BASE_BATCH. */
-enum scaling { SCALING_SQRT, SCALING_LINEAR, SCALING_NONE };
-
 struct recipe {
     const struct optimizer_kind *optimizer;
     int64_t batch, epochs;
     double lr0;    /* at BASE_BATCH */
     double warmup; /* LEGW: epochs at BASE_BATCH, times k at another */
     double weight_decay;
-    enum scaling scaling;
+    largo_scaling scaling;
     largo_decay decay;
     uint64_t seed;
 };
@@ -48,7 +44,11 @@ struct plan {
     bool warmup_cut; /* the warm-up asked for was longer than a third of the steps */
 };
 
-struct plan recipe_plan(const struct recipe *recipe, int64_t n_train);
+/* Steps of the whole run. */
+int64_t recipe_steps(const struct recipe *recipe, int64_t n_train);
+
+/* False after a complaint. */
+bool recipe_plan(const struct recipe *recipe, int64_t n_train, struct plan *plan);
 
 /* An optimizer for the model's arrays with the gradients of the pass, as the recipe has it. False
  * after a complaint. */

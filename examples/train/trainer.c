@@ -66,7 +66,7 @@ static bool run_open(struct run *run, const struct session *session, const struc
     memset(run, 0, sizeof *run);
     run->session = session;
     run->recipe = recipe;
-    run->plan = recipe_plan(recipe, n);
+    if (!recipe_plan(recipe, n, &run->plan)) return false;
     run->order = malloc((size_t)n * sizeof *run->order);
     if (!run->order || !network_open(run))
         return complain("no memory for a network and %lld indices", (long long)n);
