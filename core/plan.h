@@ -90,7 +90,7 @@ typedef struct largo__constants {
 typedef struct largo__group_scan {
     largo_non_finite non_finite;
     double grad_scale, max_grad_norm;
-    double limit; /* |g| grad_scale clip must stay below it */
+    double limit; /* |g| grad_scale clip as a float must stay below it */
     double clip;  /* out */
 } largo__group_scan;
 

@@ -462,10 +462,11 @@ static void do_scans(const largo__run *run, const largo__item *item, size_t n)
     share(run, &f);
 }
 
-/* After scale and clip; NaN is too large. */
+/* As the passes will see it, rounded to float: 2^64 (1 - 2^-53) has reached 2^64. NaN is too large. */
 static int too_large(const largo__group_scan *group, double magnitude_of_g)
 {
-    return !(magnitude_of_g * group->grad_scale * group->clip < group->limit);
+    const float g = (float)(magnitude_of_g * (group->grad_scale * group->clip));
+    return !((double)g < group->limit);
 }
 
 /* Does the policy of the group mind this value? A norm that is not finite cannot be clipped, so then

@@ -62,6 +62,6 @@ void largo__group_scan_fill(const largo_hyper *h, largo__group_scan *scan)
     scan->grad_scale = whole_scale(h);
     scan->max_grad_norm = h->max_grad_norm;
     scan->clip = 1.0;
-    /* SGD and LARS keep no square, so only what would round to inf is too large. */
-    scan->limit = h->algo == LARGO_SGD || h->algo == LARGO_LARS ? 0x1.ffffffp127 : 0x1p64;
+    /* SGD and LARS keep no square: only what becomes inf is too large. */
+    scan->limit = h->algo == LARGO_SGD || h->algo == LARGO_LARS ? (double)INFINITY : 0x1p64;
 }

@@ -171,6 +171,27 @@ static void t8_clip_tames(void **state)
     largo_ctx_destroy(ctx);
 }
 
+/* A clip to just below 2^64 in double is 2^64 in float, whose square is not. */
+static void t8_clip_rounds_up(void **state)
+{
+    (void)state;
+    static const largo_algo algo[] = {LARGO_ADAMW, LARGO_LAMB, LARGO_CAME, LARGO_MERIT};
+    /* the largest double that rounds to a float below 2^64, and the smallest that does not */
+    const double bound[2] = {nextafter(0x1.ffffffp63, 0.0), 0x1.ffffffp63};
+    largo_ctx *ctx = test_ctx(1);
+    for (int k = 0; k < 8; k++) {
+        largo_hyper h = hyper(algo[k / 2], 0x1p-4);
+        h.max_grad_norm = bound[k % 2];
+        float w = 1.0f, g = 0x1p100f, m = 0.0f, v = 0.0f;
+        largo_param p = largo_param_f32(&w, &g, 1, 1);
+        p.state[0] = &m;
+        p.state[1] = &v;
+        assert_status(k % 2 ? LARGO_SKIPPED : LARGO_OK, largo_step(ctx, &h, 1, 1, &p));
+        assert_true(isfinite(v) && (k % 2 ? v == 0.0f : v > 0.0f));
+    }
+    largo_ctx_destroy(ctx);
+}
+
 /* ---- T3: 1 - beta is formed in double ---- */
 
 static void first_step(const largo_hyper *h, float *w, float g, float state[5])
@@ -434,6 +455,7 @@ int main(void)
         cmocka_unit_test(t8_limit),
         cmocka_unit_test(t8_no_limit),
         cmocka_unit_test(t8_clip_tames),
+        cmocka_unit_test(t8_clip_rounds_up),
         cmocka_unit_test(t8_recovers),
 #if defined(__x86_64__)
         cmocka_unit_test(t9_control_word),
