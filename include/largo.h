@@ -291,9 +291,11 @@ typedef struct largo_hyper {
                              A norm that is not finite counts as a gradient that is not; under
                              PROPAGATE nothing is clipped then */
 
-    /* One float on the context's device, read by each step and multiplied into the gradients as
-     * well, as by a loss scaler that decides late. 0, negative, inf or NaN skips the step, as a
-     * gradient that is not finite does. NULL (default): 1. */
+    /* One float on the context's device, read when a step begins and multiplied into the gradients
+     * like grad_scale: a loss scaler writes 1 / scale there, or 0 after an overflow. One of a group
+     * that is not > 0 and finite forbids the step to all: LARGO_ERR_NON_FINITE if that group's
+     * policy is ERROR, else LARGO_SKIPPED, PROPAGATE too; gradients are not looked at then. The same
+     * on every rank. NULL (default): 1. */
     const float *grad_factor;
 } largo_hyper;
 

@@ -133,13 +133,19 @@ static void functional_steps(void **state)
             largo_ctx *ctx = counting_ctx(threads);
             tensors x;
             make(&x, algo);
+            float factor = 1.0f;
+            x.hyper.grad_factor = &factor;
             assert_ok(largo_step(ctx, &x.hyper, 1, TENSORS, x.params));
             const long before[2] = {mallocs, callbacks};
             for (int64_t t = 2; t < 6; t++) {
                 x.hyper.lr /= 2; /* what schedules and loss scalers change */
                 x.hyper.grad_scale /= 2;
+                factor /= 2;
                 assert_ok(largo_step(ctx, &x.hyper, t, TENSORS, x.params));
             }
+            factor = 0.0f;
+            assert_status(LARGO_SKIPPED, largo_step(ctx, &x.hyper, 6, TENSORS, x.params));
+            factor = 1.0f;
             float *g = x.params[0].grad.data;
             g[3] = 1e30f;
             x.hyper.grad_scale = 1.0;
@@ -180,14 +186,18 @@ static void object_steps(void **state)
         largo_ctx *ctx = counting_ctx(2);
         tensors x;
         make(&x, algo);
+        float factor[2] = {1.0f, 1.0f};
         largo_optim *o;
         assert_ok(largo_optim_create(ctx, &o));
         assert_ok(largo_optim_add_group(o, &x.hyper, TENSORS, x.params, NULL));
         assert_ok(largo_optim_set_schedule(o, 0, &schedule));
+        largo_optim_hyper(o, 0)->grad_factor = &factor[0];
         assert_ok(largo_optim_step(o));
         const long before[2] = {mallocs, callbacks};
         for (int t = 0; t < 5; t++) {
             largo_optim_hyper(o, 0)->max_grad_norm *= 2;
+            largo_optim_hyper(o, 0)->grad_factor = &factor[t % 2]; /* elsewhere, the same plan */
+            factor[t % 2] /= 2;
             assert_ok(largo_optim_step(o));
         }
         check(before, algo, "object");
