@@ -469,30 +469,43 @@ static int too_large(const largo__group_scan *group, double magnitude_of_g)
     return !((double)g < group->limit);
 }
 
-/* Does the policy of the group mind this value? A norm that is not finite cannot be clipped, so then
- * the value that made it so is minded wherever it stands. */
+/* Is it a value for which the policy of its group gives the step this status? */
 static int is_minded(const largo__run *run, const largo__group_scan *group, float g)
 {
-    if (!isfinite(run->result->grad_norm) && !isfinite(g)) return 1;
     if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) return 0;
     if (run->result->error && group->non_finite != LARGO_NON_FINITE_ERROR) return 0;
     return too_large(group, fabs((double)g));
 }
 
-/* The first such value. Only ever runs when there is one. */
-LARGO_COLD static void find_bad(largo__run *run)
+/* A norm that is not finite cannot be clipped, whatever the policy of the group that made it so. */
+static int spoils_norm(const largo__run *run, const largo__group_scan *group, float g)
 {
-    run->result->bad_unit = LARGO__NO_UNIT;
+    (void)run;
+    (void)group;
+    return !isfinite(g);
+}
+
+static int find_first(largo__run *run, int (*matches)(const largo__run *run,
+                                                      const largo__group_scan *group, float g))
+{
     for (size_t u = 0; u < run->plan->units; u++) {
         const largo__unit *unit = &run->plan->unit[u];
         for (int64_t i = 0; i < unit->n; i++) {
-            if (!is_minded(run, &run->plan->group[unit->group], unit->g[i])) continue;
+            if (!matches(run, &run->plan->group[unit->group], unit->g[i])) continue;
             run->result->bad_unit = u;
             run->result->bad_element = i;
             run->result->bad_value = unit->g[i];
-            return;
+            return 1;
         }
     }
+    return 0;
+}
+
+/* The value to tell of. Only ever runs when there is one, here or on another rank. */
+LARGO_COLD static void find_bad(largo__run *run)
+{
+    if (!find_first(run, is_minded) && !find_first(run, spoils_norm))
+        run->result->bad_unit = LARGO__NO_UNIT;
 }
 
 /* Norm over all groups, and the factor that brings it under each group's bound. */

@@ -468,9 +468,9 @@ typedef struct largo_outcome {
     size_t struct_size;  /* in: sizeof(largo_outcome) */
     int32_t skipped;     /* 1: nothing was written */
     int32_t scanned;     /* 1: the gradients were looked at before the first write */
-    int64_t bad_param;   /* first parameter with a value that is not finite or too large, counted */
-    int64_t bad_element; /*   over all groups in order, and the element in it (of this process); -1:
-                              none here */
+    int64_t bad_param;   /* first parameter with a value that made the step stop, counted over all */
+    int64_t bad_element; /*   groups in order, and the element in it (of this process); -1: none
+                              here */
     double grad_norm;    /* over all tensors, after grad_scale; NaN if not scanned */
     double clip;         /* factor of max_grad_norm, of the first group; 1 if off */
 } largo_outcome;

@@ -395,10 +395,18 @@ void golden_check_rejected(largo_ctx *ctx, const cJSON *test, largo_algo algo)
 
 /* ---- policies ---- */
 
-static void check_policy(largo_ctx *ctx, golden_entry entry, const cJSON *test, largo_algo algo)
+/* Three steps, of which the bad one is refused and does not count. PROPAGATE makes it, and spoils the
+ * element. */
+static void check_policy(largo_ctx *ctx, golden_entry entry, const cJSON *test, largo_algo algo,
+                         largo_non_finite policy)
 {
-    const largo_hyper hyper = golden_hyper(golden_get(test, "hp"), algo);
+    largo_hyper hyper = golden_hyper(golden_get(test, "hp"), algo);
+    hyper.non_finite = policy;
+    const int lets_through = policy == LARGO_NON_FINITE_PROPAGATE;
+    const largo_status refused =
+        policy == LARGO_NON_FINITE_ERROR ? LARGO_ERR_NON_FINITE : LARGO_SKIPPED;
     const char *bad = golden_get(test, "bad_value")->valuestring;
+    const size_t at = (size_t)golden_number(test, "bad_index");
     cJSON *tensors = cJSON_CreateArray();
     cJSON_AddItemReferenceToArray(tensors, cJSON_GetObjectItem(test, "tensor"));
     golden_run run;
@@ -406,15 +414,18 @@ static void check_policy(largo_ctx *ctx, golden_entry entry, const cJSON *test, 
     int counted = 0;
     for (int t = 1; t <= 3; t++) {
         const int is_bad = t == (int)golden_number(test, "bad_step");
+        const int counts = !is_bad || lets_through;
         golden_gradients(&run, t);
-        const size_t at = (size_t)golden_number(test, "bad_index");
         if (is_bad) run.g[0][at] = strtof(bad, NULL);
-        assert_status(is_bad ? LARGO_SKIPPED : LARGO_OK, golden_step(&run, counted + 1));
-        counted += !is_bad;
+        assert_status(counts ? LARGO_OK : refused, golden_step(&run, counted + 1));
+        counted += counts;
     }
-    assert_int_equal(counted, (int)golden_number(test, "steps_counted"));
+    assert_int_equal(counted, (int)golden_number(test, "steps_counted") + lets_through);
     if (run.optim) assert_int_equal(largo_optim_step_count(run.optim), counted);
-    golden_check_w(&run, 0, golden_get(test, "w"), golden_number(test, "tol"));
+    if (lets_through)
+        assert_true(!isfinite(run.w[0][at]));
+    else
+        golden_check_w(&run, 0, golden_get(test, "w"), golden_number(test, "tol"));
     golden_close(&run);
     cJSON_Delete(tensors);
 }
@@ -427,8 +438,10 @@ int golden_check_policies(largo_ctx *ctx, const char *optimizer, largo_algo algo
     cJSON_ArrayForEach(test, golden_get(file, "cases"))
     {
         if (strcmp(golden_get(test, "optimizer")->valuestring, optimizer) != 0) continue;
-        check_policy(ctx, GOLDEN_STEP, test, algo);
-        check_policy(ctx, GOLDEN_OBJECT, test, algo);
+        for (int policy = LARGO_NON_FINITE_SKIP; policy <= LARGO_NON_FINITE_PROPAGATE; policy++) {
+            check_policy(ctx, GOLDEN_STEP, test, algo, (largo_non_finite)policy);
+            check_policy(ctx, GOLDEN_OBJECT, test, algo, (largo_non_finite)policy);
+        }
         n++;
     }
     cJSON_Delete(file);

@@ -94,7 +94,8 @@ typedef struct golden_file {
 } golden_file;
 void golden_check_file(const golden_file *file);
 
-/* golden/policy.json for one optimizer, through both entries; returns how many cases there were. */
+/* golden/policy.json for one optimizer, through both entries and under every policy; returns how many
+ * cases there were. */
 int golden_check_policies(largo_ctx *ctx, const char *optimizer, largo_algo algo);
 
 #endif
