@@ -1,10 +1,10 @@
-# What `cmake --install` puts into a prefix: header, both libraries, the CMake package, largo.pc.
+# What `cmake --install` puts into a prefix: headers, both libraries, the CMake package, largo.pc.
 # Nothing in it names a path of this machine; the prefix may be moved afterwards.
 include(CMakePackageConfigHelpers)
 set(largo_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/largo)
 
 # The archive has an export of its own: only who links it needs to find OpenMP.
-install(FILES include/largo.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/largo.h include/largo_dlpack.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS largo_shared EXPORT largoTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS largo_static EXPORT largoStaticTargets

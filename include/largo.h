@@ -178,6 +178,30 @@ void largo_ctx_destroy(largo_ctx *ctx);
 largo_backend largo_ctx_backend(const largo_ctx *ctx);
 const char *largo_ctx_name(const largo_ctx *ctx);
 
+/* Memory as array libraries describe it, with the numbers of DLPack; largo_dlpack.h fills it from a
+ * DLTensor. 48 bytes. */
+typedef struct largo_strided {
+    void *data;
+    uint64_t byte_offset;   /* of the first element, from data */
+    const int64_t *shape;   /* [ndim] */
+    const int64_t *strides; /* [ndim], in elements; NULL: dense and row-major */
+    int32_t ndim;
+    int32_t device_type; /* 1 CPU, 2 CUDA, 3 host memory pinned by CUDA, 13 managed by CUDA */
+    int32_t device_id;   /* not looked at on CPU */
+    uint8_t code, bits;  /* 2 and 32: IEEE binary32 */
+    uint16_t lanes;      /* 1 */
+} largo_strided;
+
+/* See it as a tensor; nothing is copied. Strides may be given if they are those of dense row-major
+ * memory; the stride of a dimension of 1 may be anything.
+ *
+ * LARGO_ERR_DEVICE: not memory of the context's device.  LARGO_ERR_DTYPE: not float32.
+ * LARGO_ERR_SHAPE: too many dimensions, a negative one, more than 2^60 elements, or other strides.
+ * LARGO_ERR_ARGUMENT: NULL where there are elements, or not aligned to one. On failure *tensor is
+ * untouched. */
+largo_status largo_tensor_view(const largo_ctx *ctx, const largo_strided *array,
+                               largo_tensor *tensor);
+
 /* What this build and this machine offer: one entry for each backend and CPU instruction set that
  * largo knows. Strings live as long as the library. */
 typedef struct largo_capability {
@@ -404,6 +428,13 @@ static inline largo_param largo_param_f32(float *value, const float *grad, int64
  * the scales and shifts of normalisation layers, as the recipes of LAMB and LARS have it. Returns
  * how many were set. Never done by itself. */
 size_t largo_params_exempt_vectors(size_t n, largo_param params[]);
+
+/* Set flags (one or more of LARGO_PARAM_*) on every parameter whose name contains `pattern`, case
+ * counting: "LayerNorm" is not in "layer_norm". Their number goes to *matched, if not NULL. A pattern
+ * that no name contains is a mistake: LARGO_ERR_ARGUMENT, as are an empty one, NULL names and unknown
+ * flags; nothing is changed then. */
+largo_status largo_params_flag(size_t n, largo_param params[], const char *const names[],
+                               const char *pattern, uint32_t flags, size_t *matched);
 
 /* A state slot of an algorithm. */
 typedef struct largo_slot {

@@ -36,29 +36,34 @@ int largo__params_same(const largo_param *copies, size_t n, const largo_param pa
     return 1;
 }
 
-/* A shape by itself: 0 to MAX_DIMS dimensions, none negative, at most 2^60 elements. */
-static largo_status check_shape(const largo__group *group, size_t i, const char *what, int32_t ndim,
-                                const int64_t shape[])
+int largo__shape_fault(int32_t ndim, const int64_t shape[], char *text, size_t size)
 {
-    if (ndim < 0 || ndim > LARGO_MAX_DIMS)
-        return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].%s.ndim is %d; it must be 0 to %d",
-                           group->where, i, what, (int)ndim, LARGO_MAX_DIMS);
+    if (ndim < 0 || ndim > LARGO_MAX_DIMS) {
+        snprintf(text, size, ".ndim is %d; it must be 0 to %d", (int)ndim, LARGO_MAX_DIMS);
+        return 1;
+    }
     int64_t n = 1;
     int overflow = 0, zero = 0;
     for (int32_t d = 0; d < ndim; d++) {
-        if (shape[d] < 0)
-            return largo__fail(LARGO_ERR_SHAPE,
-                               "%sparams[%zu].%s.shape[%d] is %lld; it must be >= 0", group->where,
-                               i, what, (int)d, (long long)shape[d]);
+        if (shape[d] < 0) {
+            snprintf(text, size, ".shape[%d] is %lld; it must be >= 0", (int)d,
+                     (long long)shape[d]);
+            return 1;
+        }
         zero |= shape[d] == 0;
         overflow |= __builtin_mul_overflow(n, shape[d], &n) || n > MAX_ELEMENTS;
     }
     if (overflow && !zero)
-        return largo__fail(
-            LARGO_ERR_SHAPE,
-            "%sparams[%zu].%s has more than 2^60 elements, the most a tensor may have",
-            group->where, i, what);
-    return LARGO_OK;
+        snprintf(text, size, " has more than 2^60 elements, the most a tensor may have");
+    return overflow && !zero;
+}
+
+static largo_status check_shape(const largo__group *group, size_t i, const char *what, int32_t ndim,
+                                const int64_t shape[])
+{
+    char text[LARGO__FAULT];
+    if (!largo__shape_fault(ndim, shape, text, sizeof text)) return LARGO_OK;
+    return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].%s%s", group->where, i, what, text);
 }
 
 /* Shape and dtype; what = "value" or "grad". A dimension of 0 makes any other one legal. */
@@ -133,13 +138,11 @@ static largo_status check_shard(const largo__group *group, size_t i, const largo
 
 static largo_status check_options(const largo__group *group, size_t i, const largo_param *p)
 {
-    const uint32_t known =
-        LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST | LARGO_PARAM_FROZEN | LARGO_PARAM_GRAD_SCRATCH;
-    if (p->flags & ~known)
+    if (p->flags & ~LARGO__FLAGS)
         return largo__fail(
             LARGO_ERR_ARGUMENT,
             "%sparams[%zu].flags is 0x%x; it has bits that this version does not know, 0x%x",
-            group->where, i, (unsigned)p->flags, (unsigned)(p->flags & ~known));
+            group->where, i, (unsigned)p->flags, (unsigned)(p->flags & ~LARGO__FLAGS));
     for (size_t r = 0; r < sizeof p->reserved / sizeof *p->reserved; r++)
         if (p->reserved[r] || p->pad)
             return largo__fail(
@@ -312,15 +315,4 @@ largo_status largo__overlap_check(largo_ctx *ctx, size_t n_groups, const largo__
     const largo_status status = sweep(ranges, n, groups);
     largo__host_free(ctx, ranges, bytes);
     return status;
-}
-
-size_t largo_params_exempt_vectors(size_t n, largo_param params[])
-{
-    size_t set = 0;
-    for (size_t i = 0; params && i < n; i++) {
-        if (params[i].value.ndim > 1) continue;
-        params[i].flags |= LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST;
-        set++;
-    }
-    return set;
 }

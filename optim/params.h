@@ -13,6 +13,15 @@ typedef struct largo__group {
     const largo_param *params;
 } largo__group;
 
+/* All flags of a parameter that this version knows. */
+#define LARGO__FLAGS                                                                               \
+    (LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST | LARGO_PARAM_FROZEN | LARGO_PARAM_GRAD_SCRATCH)
+
+/* What is wrong with a shape, 0 to MAX_DIMS dimensions, none negative, at most 2^60 elements: the end
+ * of a sentence that begins with the tensor's name. 0: nothing. */
+enum { LARGO__FAULT = 80 }; /* bytes of the text */
+int largo__shape_fault(int32_t ndim, const int64_t shape[], char *text, size_t size);
+
 /* Does a step touch it? Not if it is frozen or has no gradient. */
 static inline int largo__is_active(const largo_param *param)
 {

@@ -46,6 +46,18 @@ PLACE(largo_ctx_options, alloc_user, 64);
 PLACE(largo_ctx_options, all_reduce, 72);
 PLACE(largo_ctx_options, all_reduce_user, 80);
 
+SIZE(largo_strided, 48);
+PLACE(largo_strided, data, 0);
+PLACE(largo_strided, byte_offset, 8);
+PLACE(largo_strided, shape, 16);
+PLACE(largo_strided, strides, 24);
+PLACE(largo_strided, ndim, 32);
+PLACE(largo_strided, device_type, 36);
+PLACE(largo_strided, device_id, 40);
+PLACE(largo_strided, code, 44);
+PLACE(largo_strided, bits, 45);
+PLACE(largo_strided, lanes, 46);
+
 SIZE(largo_capability, 32);
 PLACE(largo_capability, kind, 0);
 PLACE(largo_capability, name, 8);
