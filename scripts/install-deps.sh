@@ -35,7 +35,7 @@ tests()
     program pkg-config
     program readelf binutils
     program python3
-    package libcmocka-dev libcjson-dev libxxhash-dev librandom123-dev
+    package libcmocka-dev libcjson-dev libxxhash-dev librandom123-dev libdlpack-dev
 }
 missing()
 {

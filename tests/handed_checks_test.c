@@ -219,6 +219,54 @@ static void h45_max_grad_norm(void **state)
     largo_ctx_destroy(ctx);
 }
 
+/* Nothing is changed, *matched included. */
+static void flag_refused(const char *text, size_t n, largo_param params[],
+                         const char *const names[], const char *pattern, uint32_t flags)
+{
+    largo_param before[4];
+    size_t matched = 77;
+    if (params) memcpy(before, params, sizeof before);
+    assert_refused(LARGO_ERR_ARGUMENT, text,
+                   largo_params_flag(n, params, names, pattern, flags, &matched));
+    if (params) assert_memory_equal(before, params, sizeof before);
+    assert_int_equal(matched, 77);
+}
+
+static void h46_flags_by_name(void **state)
+{
+    (void)state;
+    float x[4] = {0};
+    const char *names[4] = {"a/LayerNorm/gamma", "a/kernel", "a/bias", "b/LayerNorm/beta"};
+    largo_param p[4];
+    for (int i = 0; i < 4; i++) p[i] = largo_param_f32(&x[i], NULL, 1, 1);
+    p[1].flags = LARGO_PARAM_GRAD_SCRATCH;
+    const uint32_t both = LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST;
+    flag_refused("pattern is \"layer_norm\"; none of 3 names holds it", 3, p, names, "layer_norm",
+                 both);
+    flag_refused("none of 3 names", 3, p, names, "layernorm", both); /* case counts */
+    size_t matched = 77;
+    assert_ok(largo_params_flag(3, p, names, "LayerNorm", both, &matched));
+    assert_int_equal(matched, 1);
+    assert_int_equal(p[0].flags, both);
+    assert_int_equal(p[3].flags, 0); /* not among the three */
+    assert_ok(largo_params_flag(4, p, names, "a/", LARGO_PARAM_FROZEN, NULL));
+    assert_int_equal(p[0].flags, both | LARGO_PARAM_FROZEN);
+    assert_int_equal(p[1].flags, LARGO_PARAM_GRAD_SCRATCH | LARGO_PARAM_FROZEN);
+    assert_int_equal(p[3].flags, 0);
+    assert_ok(largo_params_flag(4, p, names, "b/LayerNorm/beta", both, &matched)); /* all of it */
+    assert_int_equal(matched, 1);
+
+    flag_refused("pattern is empty", 4, p, names, "", both);
+    flag_refused("pattern is NULL", 4, p, names, NULL, both);
+    flag_refused("flags is 0x11", 4, p, names, "a/", 0x11);
+    flag_refused("flags is 0x0", 4, p, names, "a/", 0);
+    flag_refused("names is NULL", 4, p, NULL, "a/", both);
+    flag_refused("params is NULL", 4, NULL, names, "a/", both);
+    flag_refused("none of 0 names", 0, p, names, "a/", both);
+    names[2] = NULL;
+    flag_refused("names[2] is NULL", 4, p, names, "a/", both);
+}
+
 static void h47_exempt_vectors(void **state)
 {
     (void)state;
@@ -288,6 +336,7 @@ int main(void)
         cmocka_unit_test(h44_unused_fields_are_refused),
         cmocka_unit_test(h44_defaults_leave_unused_fields_unset),
         cmocka_unit_test(h45_max_grad_norm),
+        cmocka_unit_test(h46_flags_by_name),
         cmocka_unit_test(h47_exempt_vectors),
         cmocka_unit_test(h48_a_tensor_listed_twice),
         cmocka_unit_test(h93_capabilities),

@@ -84,7 +84,7 @@ consume()
 # ---- the prefix ----------------------------------------------------------------------------------
 
 logged "install" cmake --install "$build" --prefix "$work/first"
-for file in include/largo.h lib*/liblargo.a lib*/liblargo.so lib*/liblargo.so."$major" \
+for file in include/largo.h include/largo_dlpack.h lib*/liblargo.a lib*/liblargo.so lib*/liblargo.so."$major" \
     lib*/cmake/largo/largoConfig.cmake lib*/cmake/largo/largoConfigVersion.cmake \
     lib*/cmake/largo/largoTargets.cmake lib*/pkgconfig/largo.pc; do
     compgen -G "$work/first/$file" >/dev/null ||
@@ -101,6 +101,12 @@ mv "$work/first" "$work/moved/prefix"
 prefix=$work/moved/prefix
 libdir=$(dirname "$(find "$prefix" -name liblargo.a)")
 [ "$(readlink "$libdir/liblargo.so")" = "liblargo.so.$major" ] || fail "liblargo.so is no link"
+
+# largo_dlpack.h needs dlpack.h from elsewhere, as every test does; careful compilers take it.
+echo '#include <largo_dlpack.h>' >"$work/dlpack.c"
+careful=(-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only "-I$prefix/include")
+logged "largo_dlpack.h in C" "$cc" -std=c11 "${careful[@]}" "$work/dlpack.c"
+[ -z "$cxx" ] || logged "largo_dlpack.h in C++" "$cxx" -x c++ "${careful[@]}" "$work/dlpack.c"
 
 # ---- find_package --------------------------------------------------------------------------------
 
