@@ -435,13 +435,14 @@ static void scan_chunk(largo__span_kernel *kernel, const largo__unit *unit, cons
     if (s.max[0] > f->stats.max[0]) f->stats.max[0] = s.max[0];
 }
 
-/* A thread's whole list. Gradients are taken as given; they are scaled in double when all is summed. */
+/* Gradients are taken as given; they are scaled in double when all is summed. */
+static const largo__k as_given = {.grad_scale = 1.0};
+
+/* A thread's whole list. */
 static void do_scans(const largo__run *run, const largo__item *item, size_t n)
 {
     const largo__pass *scan = run->plan->scan;
     largo__span_kernel *kernel = run->kernels[scan->row].span;
-    largo__k k = {0};
-    k.grad_scale = 1.0;
     findings f;
     f.place = NULL;
     largo__stats_clear(&f.stats);
@@ -453,9 +454,9 @@ static void do_scans(const largo__run *run, const largo__item *item, size_t n)
             prefetch_unit(run, u, end, 0);
             go_to(run, unit, &f);
             if (!is_part && unit->placement != LARGO_SHARDED && unit->n <= LARGO__CHUNK)
-                scan_chunk(kernel, unit, &k, &f);
+                scan_chunk(kernel, unit, &as_given, &f);
             else
-                sum_span(kernel, unit, scan, &k, is_part ? item[i].begin : 0,
+                sum_span(kernel, unit, scan, &as_given, is_part ? item[i].begin : 0,
                          is_part ? item[i].end : unit->n, NULL, &f.stats);
         }
     }
@@ -470,33 +471,52 @@ static int too_large(const largo__group_scan *group, double magnitude_of_g)
 }
 
 /* Is it a value for which the policy of its group gives the step this status? */
-static int is_minded(const largo__run *run, const largo__group_scan *group, float g)
+static int is_minded(const largo__run *run, const largo__group_scan *group, double magnitude)
 {
     if (group->non_finite == LARGO_NON_FINITE_PROPAGATE) return 0;
     if (run->result->error && group->non_finite != LARGO_NON_FINITE_ERROR) return 0;
-    return too_large(group, fabs((double)g));
+    return too_large(group, magnitude);
 }
 
 /* A norm that is not finite cannot be clipped, whatever the policy of the group that made it so. */
-static int spoils_norm(const largo__run *run, const largo__group_scan *group, float g)
+static int spoils_norm(const largo__run *run, const largo__group_scan *group, double magnitude)
 {
     (void)run;
     (void)group;
-    return !isfinite(g);
+    return !isfinite(magnitude);
 }
 
-static int find_first(largo__run *run, int (*matches)(const largo__run *run,
-                                                      const largo__group_scan *group, float g))
+typedef int matches_fn(const largo__run *run, const largo__group_scan *group, double magnitude);
+
+/* The first element that matches, or n. A larger magnitude matches too, so the largest of a stretch
+ * tells whether it holds one. */
+static int64_t first_of_unit(const largo__run *run, const largo__unit *unit, matches_fn *matches)
+{
+    const largo__pass *scan = run->plan->scan;
+    const largo__group_scan *group = &run->plan->group[unit->group];
+    int64_t end;
+    for (int64_t at = 0; at < unit->n; at = end) {
+        largo__stats most;
+        largo__stats_clear(&most);
+        end = unit->n - at < BATCH * LARGO__CHUNK ? unit->n : at + BATCH * LARGO__CHUNK;
+        sum_span(run->kernels[scan->row].span, unit, scan, &as_given, at, end, NULL, &most);
+        if (!matches(run, group, largo__magnitude(most.max[0]))) continue;
+        while (!matches(run, group, fabs((double)unit->g[at]))) at++;
+        return at;
+    }
+    return unit->n;
+}
+
+static int find_first(largo__run *run, matches_fn *matches)
 {
     for (size_t u = 0; u < run->plan->units; u++) {
         const largo__unit *unit = &run->plan->unit[u];
-        for (int64_t i = 0; i < unit->n; i++) {
-            if (!matches(run, &run->plan->group[unit->group], unit->g[i])) continue;
-            run->result->bad_unit = u;
-            run->result->bad_element = i;
-            run->result->bad_value = unit->g[i];
-            return 1;
-        }
+        const int64_t i = first_of_unit(run, unit, matches);
+        if (i == unit->n) continue;
+        run->result->bad_unit = u;
+        run->result->bad_element = i;
+        run->result->bad_value = unit->g[i];
+        return 1;
     }
     return 0;
 }
