@@ -1,4 +1,4 @@
-/* view.c - memory as other libraries describe it, seen as a tensor. */
+/* strided.c - memory as other libraries describe it, seen as a tensor. */
 #include "params.h"
 #include "../core/context.h"
 #include "../core/status.h"
