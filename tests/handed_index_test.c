@@ -1,4 +1,4 @@
-/* labels: property short no-valgrind
+/* labels: property short no-valgrind no-sanitizer
  *
  * Handed case H24: indices past 2^31 and 2^32. The gradient is zero pages, of which the kernel needs
  * one, and a 2^64 at the end; value and state may not even be read, for the step stops at it. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "support_probe.h"
 
-enum { TENSORS = 3, CASES = 8 };
+enum { TENSORS = 3, CASES = 8, SMALL = 500, LARGE = 33000 };
 
 static largo_hyper algorithm(int i)
 {
@@ -25,9 +25,10 @@ static largo_hyper algorithm(int i)
     return h;
 }
 
-static void open_all(probe q[TENSORS], const largo_hyper *h)
+/* A vector, a matrix, and a vector of n elements. */
+static void open_all(probe q[TENSORS], const largo_hyper *h, int64_t n)
 {
-    const int64_t shape[TENSORS][2] = {{40, 1}, {33, 130}, {40000, 1}};
+    const int64_t shape[TENSORS][2] = {{40, 1}, {33, 13}, {n, 1}};
     for (int i = 0; i < TENSORS; i++) {
         probe_open(&q[i], h, i == 1 ? 2 : 1, shape[i], 0, 0);
         probe_fill(&q[i], NORMAL, 5 + (uint64_t)i);
@@ -106,14 +107,12 @@ static void a_factor_of_the_scale(void **state)
     for (int i = 0; i < CASES; i++) {
         largo_hyper h = algorithm(i);
         probe q[TENSORS];
-        open_all(q, &h);
+        open_all(q, &h, LARGE);
         for (int clips = 0; clips < 2; clips++) {
             if (clips) h.max_grad_norm = 0x1p-12;
             is_a_scale(&h, q, 1.0, 1.0f, 1.0);
             is_a_scale(&h, q, 1.0, 0x1p-10f, 0x1p-10);
-            is_a_scale(&h, q, 0x1p-4, 0x1p-6f, 0x1p-10);
             is_a_scale(&h, q, 0.3, 0.7f, 0.3 * (double)0.7f);
-            is_a_scale(&h, q, 0x1p30, 0x1p-40f, 0x1p-10);
         }
         close_all(q);
     }
@@ -144,7 +143,7 @@ static void forbids_the_step(void **state)
     for (int i = 0; i < CASES; i++) {
         probe q[TENSORS];
         largo_hyper h = algorithm(i);
-        open_all(q, &h);
+        open_all(q, &h, SMALL);
         for (int k = 0; k < FORBIDDEN * 6; k++) {
             const float factor = forbidden[k % FORBIDDEN];
             const largo_non_finite policy = (largo_non_finite)(k / FORBIDDEN % 3 + 1);
@@ -166,7 +165,7 @@ static void extreme_factors(void **state)
     (void)state;
     largo_hyper h = algorithm(2);
     probe q[TENSORS];
-    open_all(q, &h);
+    open_all(q, &h, SMALL);
     is_a_scale(&h, q, 0x1p100, 0x1p-149f, 0x1p-49);
     is_a_scale(&h, q, 0x1p-126, 0x1.fffffep127f, 0x1.fffffep1);
     close_all(q);
@@ -179,7 +178,7 @@ static void groups_have_their_own(void **state)
     for (int i = 0; i < CASES; i++) {
         probe q[TENSORS];
         const largo_hyper base = algorithm(i);
-        open_all(q, &base);
+        open_all(q, &base, LARGE);
         float factor[TENSORS] = {0x1p-3f, 0x1p-5f, 1.0f};
         largo_hyper with[TENSORS] = {base, base, base}, scaled[TENSORS] = {base, base, base};
         for (int g = 0; g < TENSORS; g++) {
@@ -212,7 +211,7 @@ static void comes_before_the_gradients(void **state)
     largo_hyper h = algorithm(4);
     h.grad_factor = &factor;
     probe q[TENSORS];
-    open_all(q, &h);
+    open_all(q, &h, SMALL);
     q[0].g0[3] = NAN;
     const largo_hyper all[TENSORS] = {h, h, h};
     forbids(all, q, 0, LARGO_SKIPPED, "*grad_factor of group 0 is 0");
@@ -226,7 +225,7 @@ static void read_by_each_step(void **state)
     float factor = 1.0f;
     largo_hyper h = algorithm(4);
     probe q[TENSORS];
-    open_all(q, &h);
+    open_all(q, &h, SMALL);
     h.grad_factor = &factor;
     largo_param p[TENSORS];
     for (int i = 0; i < TENSORS; i++) p[i] = probe_param(&q[i], 0);
