@@ -37,15 +37,24 @@ tests()
     program python3
     package libcmocka-dev libcjson-dev libxxhash-dev librandom123-dev libdlpack-dev
 }
+# AArch64 on another machine: cross compiler and emulator. The libraries of its tests are unpacked by
+# arm-libraries.sh.
+arm()
+{
+    [ "$(uname -m)" = x86_64 ] || return 0
+    program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    program qemu-aarch64 qemu-user
+    package libc6-dev-arm64-cross
+}
 missing()
 {
     for what in "$@"; do
         case $what in
         build) build ;;
         demo) build; examples; program gnuplot gnuplot-nox ;;
-        test) build; examples; tests ;;
+        test) build; examples; tests; arm ;;
         check)
-            build; examples; tests
+            build; examples; tests; arm
             program clang
             package libomp-dev
             program valgrind

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to a tested largo: installs what is missing, builds, runs every test, sums up.
 #
-#   scripts/test.sh              release, then with the address and undefined-behaviour sanitizers
+#   scripts/test.sh              release, then with the address and undefined-behaviour sanitizers,
+#                                then AArch64 under an emulator
 #   scripts/test.sh PRESET...    these presets of CMakePresets.json instead
 #
 # As root, or with sudo for packages that are missing; else neither root nor network is needed. Builds
@@ -11,7 +12,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 presets=("$@")
-[ $# -gt 0 ] || presets=(release asan-ubsan)
+[ $# -gt 0 ] || presets=(release asan-ubsan aarch64)
 jobs=$(nproc)
 started=$SECONDS
 passed=0 failed=0 skipped=0
@@ -62,7 +63,15 @@ suite()
 {
     local report=$PWD/build/$1.xml code all bad left since=$SECONDS
     rm -f "$report"
+    if [ "$1" = aarch64 ] && [ "$(uname -m)" != x86_64 ]; then
+        skipped=$((skipped + 1))
+        lines+=("aarch64: skipped: cross-compiled from x86-64 only")
+        return
+    fi
     say "$1: building"
+    if [ "$1" = aarch64 ]; then
+        sh scripts/arm-libraries.sh || { broken "$1: no libraries for its tests: FAILED"; return; }
+    fi
     configure "$1" || { broken "$1: cmake FAILED"; return; }
     if ctest --preset "$1" -N | grep -qx 'Total Tests: 0'; then
         [ "$1" = tsan ] || { broken "$1: there are no tests: FAILED"; return; }

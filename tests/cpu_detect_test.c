@@ -107,7 +107,10 @@ static void isas_are_listed_from_the_lowest(void **state)
     assert_true(isas[0].available);
     for (size_t i = 1; i < n; i++) assert_true(isas[i - 1].available >= isas[i].available);
 #if defined(__x86_64__)
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 4);
+    assert_string_equal(isas[3].name, "neon");
+    assert_int_equal(isas[3].available, 0);
+    assert_string_equal(isas[3].reason, "this build is for x86-64");
     assert_string_equal(isas[1].name, "avx2");
     assert_string_equal(isas[2].name, "avx512");
     __builtin_cpu_init();
@@ -116,6 +119,11 @@ static void isas_are_listed_from_the_lowest(void **state)
     assert_int_equal(isas[2].available,
                      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
+#elif defined(__aarch64__)
+    assert_int_equal(n, 4);
+    assert_string_equal(isas[1].name, "neon");
+    assert_int_equal(isas[1].available, 1);
+    assert_string_equal(isas[2].reason, "this build is for AArch64");
 #endif
 }
 
