@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include "detect.h"
 #include "stats.h"
@@ -14,6 +15,7 @@
 typedef struct device {
     const largo__kernel *kernels;
     size_t threads, cache;
+    pid_t process; /* that made the context */
 } device;
 
 /* In the order of isa.def. */
@@ -67,6 +69,7 @@ static largo_status open_cpu(largo_ctx *ctx, const largo_ctx_options *options)
     d->kernels = tables[isa];
     d->threads = thread_count(options);
     d->cache = cache_size(d->threads);
+    d->process = getpid();
     ctx->device = d;
     const char *missing;
     snprintf(ctx->name, sizeof ctx->name, "cpu %s, %zu thread%s", largo__cpu_isa(isa, &missing),
@@ -121,7 +124,23 @@ static int is_stopped(const largo__run *run, size_t phase)
     return phase == run->layout->decide_phase && run->stop;
 }
 
-/* OpenMP may give fewer threads than asked for (nested, limited): then each takes several lists. */
+/* The process in which this thread last opened a parallel region; 0: none yet. libgomp's threads belong
+ * to the thread that opens regions. */
+static _Thread_local pid_t region_process;
+
+/* May this thread open a parallel region? Inside one of the host's, all processors have work. In a forked
+ * child libgomp waits forever for threads that only the parent has: those of a region that this thread
+ * opened here, or that the host may have opened, unasked, since the context was made. */
+static int may_open_region(const device *d)
+{
+    const pid_t now = getpid();
+    if (omp_in_parallel() || d->process != now) return 0;
+    if (region_process && region_process != now) return 0;
+    region_process = now;
+    return 1;
+}
+
+/* OpenMP may give fewer threads than asked for (limited): then each takes several lists. */
 static void run_openmp(largo__run *run, size_t first)
 {
     const size_t threads = run->layout->threads, phases = run->end;
@@ -176,8 +195,10 @@ static void run_phases(const largo_ctx *ctx, largo__run *run)
         run_serial(run, first);
     else if (ctx->options.parallel)
         run_host(ctx, run, first);
-    else
+    else if (may_open_region(ctx->device))
         run_openmp(run, first);
+    else
+        run_serial(run, first);
 }
 
 static largo_status round_cpu(largo_ctx *ctx, largo__plan *plan, int first, largo__result *result,

@@ -20,8 +20,11 @@
  *   Threads     A context and the objects made from it serve one thread at a time. Different
  *               contexts are independent. There is no other shared state. Threads are OpenMP's: how
  *               long they spin between steps (OMP_WAIT_POLICY), and that libgomp ends the process
- *               where it cannot make one and hangs in a child forked after a step, is its own. With
- *               `parallel` they are yours.
+ *               where it cannot make one, is its own. Loading the library and making a context make
+ *               none. The calling thread works alone inside a parallel region of yours, and in a
+ *               forked child with a context from before the fork or where the thread that forked
+ *               had made a step; docs/embedding.md says what is left to you. With `parallel`
+ *               threads are yours.
  *   Errors      Nothing prints, exits or aborts. All checks precede the first write: a call that
  *               fails has changed nothing.
  *   Bits        The same inputs give the same bits for every thread count and instruction set;
