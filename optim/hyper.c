@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "hyper.h"
+#include "../core/fpenv.h"
 #include "../core/status.h"
 
 #define FINITE ((double)FLT_MAX)
@@ -226,7 +227,7 @@ static largo_status check_pairs(const largo_hyper *h, const char *name)
     return LARGO_OK;
 }
 
-largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo_hyper *hyper)
+static largo_status read_checked(const largo_hyper *given, const char *name, largo_hyper *hyper)
 {
     if (!given) return largo__fail(LARGO_ERR_ARGUMENT, "%s is NULL", name);
     LARGO__TRY(largo__check_sized(name, "largo_hyper_init", given, sizeof *hyper));
@@ -258,6 +259,15 @@ largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo
     LARGO__TRY(check_pairs(&h, name));
     *hyper = h;
     return LARGO_OK;
+}
+
+/* lr * weight_decay is rarely exact, and a host may trap what is not. */
+largo_status largo__hyper_read(const largo_hyper *given, const char *name, largo_hyper *hyper)
+{
+    const largo__fpenv previous = largo__fpenv_enter();
+    const largo_status status = read_checked(given, name, hyper);
+    largo__fpenv_leave(previous);
+    return status;
 }
 
 largo_status largo_hyper_check(const largo_hyper *hyper)
