@@ -18,6 +18,8 @@ largo_status largo__fail(largo_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    for (char *c = text; *c; c++) /* of a name that the caller gave: one line it stays */
+        if ((unsigned char)*c < ' ') *c = '?';
     memcpy(last_error, text, sizeof text);
     return status;
 }

@@ -256,6 +256,10 @@ static largo_status read_checked(const largo_hyper *given, const char *name, lar
     if (h.reserved)
         return largo__fail(LARGO_ERR_ARGUMENT, "%s.reserved is %u; it must be 0", name,
                            (unsigned)h.reserved);
+    if ((uintptr_t)h.grad_factor % sizeof *h.grad_factor)
+        return largo__fail(LARGO_ERR_ARGUMENT,
+                           "%s.grad_factor is %p; it must be aligned to 4 bytes", name,
+                           (const void *)h.grad_factor);
     LARGO__TRY(check_pairs(&h, name));
     *hyper = h;
     return LARGO_OK;
