@@ -7,13 +7,12 @@
 #include <xxhash.h>
 #include "support.h"
 
-largo_ctx *test_ctx(int threads)
+largo_ctx *test_ctx_of(const largo_ctx_options *given)
 {
-    largo_ctx_options options = LARGO_CTX_OPTIONS;
+    largo_ctx_options options = *given;
     const char *backend = getenv("LARGO_TEST_BACKEND");
-    options.backend = backend && strcmp(backend, "cuda") == 0 ? LARGO_BACKEND_CUDA
-                                                              : LARGO_BACKEND_CPU;
-    options.threads = threads;
+    options.backend =
+        backend && strcmp(backend, "cuda") == 0 ? LARGO_BACKEND_CUDA : LARGO_BACKEND_CPU;
     largo_ctx *ctx;
     const largo_status status = largo_ctx_create(&options, &ctx);
     if (status == LARGO_ERR_UNSUPPORTED) {
@@ -22,6 +21,13 @@ largo_ctx *test_ctx(int threads)
     }
     assert_ok(status);
     return ctx;
+}
+
+largo_ctx *test_ctx(int threads)
+{
+    largo_ctx_options options = LARGO_CTX_OPTIONS;
+    options.threads = threads;
+    return test_ctx_of(&options);
 }
 
 void test_assert_status(largo_status status, largo_status expected, const char *call,

@@ -14,9 +14,13 @@
  * with 77, which ctest counts as skipped, where LARGO_ISA names an instruction set that is not here. */
 largo_ctx *test_ctx(int threads);
 
+/* The same with options of yours; the backend is filled in. */
+largo_ctx *test_ctx_of(const largo_ctx_options *options);
+
 /* The call succeeded, or the test fails with the library's sentence. */
 #define assert_ok(call) test_assert_status((call), LARGO_OK, #call, __FILE__, __LINE__)
-#define assert_status(expected, call) test_assert_status((call), (expected), #call, __FILE__, __LINE__)
+#define assert_status(expected, call)                                                              \
+    test_assert_status((call), (expected), #call, __FILE__, __LINE__)
 void test_assert_status(largo_status status, largo_status expected, const char *call,
                         const char *file, int line);
 
