@@ -46,6 +46,13 @@ void test_assert_contains(const char *string, const char *part, const char *file
     _fail(file, line);
 }
 
+int64_t test_numel(const largo_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int32_t d = 0; d < tensor->ndim; d++) n *= tensor->shape[d];
+    return n;
+}
+
 void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread)
 {
     uint64_t s = seed;

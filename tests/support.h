@@ -35,6 +35,9 @@ void test_assert_contains(const char *string, const char *part, const char *file
 /* Set fields by a text such as "momentum=0.9 nesterov=1". */
 void test_hyper_set(largo_hyper *hyper, const char *fields);
 
+/* Elements of a tensor. */
+int64_t test_numel(const largo_tensor *tensor);
+
 /* value_i = lcg_i * 2^(exponent - (i mod spread)), exact in float; tests/golden/README.md. */
 void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread);
 

@@ -123,17 +123,10 @@ static largo_tensor shape_of(const cJSON *tensor)
     return t;
 }
 
-static size_t numel_of(const largo_tensor *t)
-{
-    size_t n = 1;
-    for (int32_t d = 0; d < t->ndim; d++) n *= (size_t)t->shape[d];
-    return n;
-}
-
 size_t golden_numel(const cJSON *tensor)
 {
     const largo_tensor t = shape_of(tensor);
-    return numel_of(&t);
+    return (size_t)test_numel(&t);
 }
 
 static int int_or(const cJSON *spec, const char *key, int otherwise)
@@ -146,7 +139,7 @@ static void zero_slice(float *x, const largo_tensor *t, int d, int64_t k)
 {
     size_t inner = 1;
     for (int i = d + 1; i < t->ndim; i++) inner *= (size_t)t->shape[i];
-    const size_t n = numel_of(t);
+    const size_t n = (size_t)test_numel(t);
     for (size_t i = 0; i < n; i++)
         if ((int64_t)(i / inner) % t->shape[d] == k) x[i] = 0.0f;
 }
@@ -156,7 +149,7 @@ void golden_fill(float *out, const cJSON *tensor, const char *which, int t)
     const largo_tensor shape = shape_of(tensor);
     const cJSON *spec = golden_get(tensor, which);
     const uint64_t seed = (uint64_t)golden_number(spec, "seed");
-    const size_t n = numel_of(&shape);
+    const size_t n = (size_t)test_numel(&shape);
     test_fill(out, n, int_or(spec, "const", 0) ? seed : seed + (uint64_t)t, int_or(spec, "exp", 0),
               int_or(spec, "spread", 1));
     if (int_or(spec, "all_zero", 0)) memset(out, 0, n * sizeof *out);
@@ -236,7 +229,7 @@ const float *golden_slot(golden_run *run, size_t k, const char *slot, size_t *n)
         if (run->entry == GOLDEN_STEP) return run->param[k].state[s];
         largo_tensor view;
         assert_ok(largo_optim_slot(run->optim, 0, k, slot, &view));
-        assert_int_equal(numel_of(&view), *n);
+        assert_int_equal(test_numel(&view), *n);
         return view.data;
     }
     fail_msg("%s: tensor %zu has no state %s", run->name, k, slot);

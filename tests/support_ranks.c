@@ -41,18 +41,17 @@ const ranks_option ranks_options[] = {
 };
 const size_t n_ranks_options = sizeof ranks_options / sizeof *ranks_options;
 
-size_t ranks_numel(const rank_spec *spec)
-{
-    size_t n = 1;
-    for (int d = 0; d < spec->ndim; d++) n *= (size_t)spec->shape[d];
-    return n;
-}
-
 largo_tensor ranks_tensor(const rank_spec *spec)
 {
     largo_tensor t = {NULL, LARGO_F32, spec->ndim, {0}};
     memcpy(t.shape, spec->shape, sizeof spec->shape);
     return t;
+}
+
+size_t ranks_numel(const rank_spec *spec)
+{
+    const largo_tensor t = ranks_tensor(spec);
+    return (size_t)test_numel(&t);
 }
 
 static int is_by(const largo_slot *slot, const char *lines)
