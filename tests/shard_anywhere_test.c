@@ -93,7 +93,7 @@ static void mid_block_cuts(void **state)
     (void)state;
     static const int threads[] = {1, 2, 3, 7};
     for (size_t o = 0; o < n_ranks_options; o++) {
-        const largo_hyper hyper = ranks_hyper(ranks_options[o].algo, ranks_options[o].set);
+        const largo_hyper hyper = test_hyper(ranks_options[o].algo, ranks_options[o].set);
         ranks_setup setup = {.n = 1, .threads = 2, .specs = specs, .n_specs = N_SPECS};
         world one, w;
         run(&one, &setup, &hyper);

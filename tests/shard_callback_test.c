@@ -10,7 +10,7 @@ enum { STEPS = 3 };
 
 static void run(const ranks_option *o, int n, int object)
 {
-    const largo_hyper hyper = ranks_hyper(o->algo, o->set);
+    const largo_hyper hyper = test_hyper(o->algo, o->set);
     ranks_setup alone = {.n = 1, .specs = ranks_mixed, .n_specs = n_ranks_mixed, .seed = 1};
     ranks_setup together = alone;
     together.n = n;
@@ -46,7 +46,7 @@ static void step_and_object_alike(void **state)
 static void all_skip_together(void **state)
 {
     (void)state;
-    const largo_hyper hyper = ranks_hyper(LARGO_LARS, "");
+    const largo_hyper hyper = test_hyper(LARGO_LARS, "");
     const ranks_setup setup = {.n = 4,
                                .callback = 1,
                                .threads = 1,
@@ -74,7 +74,7 @@ static void calls_of_a_rank_with_nothing(void **state)
                                         {LARGO_SHARDED, 0, 1, {5}, 0, 0}};
     static const rank_spec local[] = {{LARGO_LOCAL, 0, 1, {4096}, 0, 0},
                                       {LARGO_LOCAL, 0, 1, {5}, 0, 0}};
-    const largo_hyper hyper = ranks_hyper(LARGO_LAMB, "max_grad_norm=1");
+    const largo_hyper hyper = test_hyper(LARGO_LAMB, "max_grad_norm=1");
     for (int is_local = 0; is_local < 2; is_local++) {
         const ranks_setup setup = {
             .n = 5, .callback = 1, .threads = 1, .specs = is_local ? local : sharded, .n_specs = 2};

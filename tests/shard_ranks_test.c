@@ -17,7 +17,7 @@ static ranks_setup mixed(int n, int object, unsigned seed)
 
 static void run(const ranks_option *o, int n, int object, unsigned seed)
 {
-    const largo_hyper hyper = ranks_hyper(o->algo, o->set);
+    const largo_hyper hyper = test_hyper(o->algo, o->set);
     const ranks_setup alone = mixed(1, 0, seed), together = mixed(n, object, seed);
     world one, many;
     world_open(&one, &alone, &hyper);
@@ -58,7 +58,7 @@ static void rounds_are_a_step(void **state)
 {
     (void)state;
     for (size_t o = 0; o < n_ranks_options; o++) {
-        const largo_hyper hyper = ranks_hyper(ranks_options[o].algo, ranks_options[o].set);
+        const largo_hyper hyper = test_hyper(ranks_options[o].algo, ranks_options[o].set);
         const ranks_setup alone = mixed(1, 0, 1);
         world a, b;
         world_open(&a, &alone, &hyper);
@@ -82,7 +82,7 @@ static void all_skip_together(void **state)
 {
     (void)state;
     for (int n = 1; n <= 5; n += 2) {
-        const largo_hyper hyper = ranks_hyper(LARGO_LAMB, "");
+        const largo_hyper hyper = test_hyper(LARGO_LAMB, "");
         const ranks_setup alone = mixed(1, 0, 3), together = mixed(n, 0, 3);
         world w, before;
         world_open(&w, &together, &hyper);

@@ -105,3 +105,23 @@ void test_hyper_set(largo_hyper *hyper, const char *fields)
     for (const char *at = fields; sscanf(at, " %39[^=]=%lf%n", name, &x, &k) == 2; at += k)
         assert_ok(largo_hyper_set(hyper, name, x));
 }
+
+largo_hyper test_hyper(largo_algo algo, const char *fields)
+{
+    largo_hyper h;
+    assert_ok(largo_hyper_init(&h, algo));
+    test_hyper_set(&h, fields);
+    return h;
+}
+
+void test_close(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-6 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
+}
+
+void test_near(int n, const float got[], const double want[])
+{
+    for (int i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= 1e-6 * fmax(1e-3, fabs(want[i]))))
+            fail_msg("[%d] is %.9g, not %.9g", i, (double)got[i], want[i]);
+}

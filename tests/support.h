@@ -35,6 +35,13 @@ void test_assert_contains(const char *string, const char *part, const char *file
 /* Set fields by a text such as "momentum=0.9 nesterov=1". */
 void test_hyper_set(largo_hyper *hyper, const char *fields);
 
+/* Defaults of an algorithm with some fields set so. */
+largo_hyper test_hyper(largo_algo algo, const char *fields);
+
+/* Within 1e-6, relative; of floats, absolute 1e-9 will do. */
+void test_close(double got, double want);
+void test_near(int n, const float got[], const double want[]);
+
 /* Elements of a tensor. */
 int64_t test_numel(const largo_tensor *tensor);
 

@@ -123,14 +123,6 @@ static void add(world *w, int r, int which)
     if (me->is_owner[i]) test_fill(me->value[i], n, 100 + (uint64_t)which, 0, 5);
 }
 
-largo_hyper ranks_hyper(largo_algo algo, const char *set)
-{
-    largo_hyper h;
-    assert_ok(largo_hyper_init(&h, algo));
-    test_hyper_set(&h, set);
-    return h;
-}
-
 /* MERIT takes no more than two dimensions as yet. */
 static int is_taken(const largo_hyper *hyper, const rank_spec *spec)
 {

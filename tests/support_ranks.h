@@ -65,9 +65,6 @@ typedef struct world {
     int64_t t;                 /* of the step that the threads make */
 } world;
 
-/* An algorithm's hyper-parameters with some set by a text, as test_hyper_set. */
-largo_hyper ranks_hyper(largo_algo algo, const char *set);
-
 /* Ways to step that together use every kernel that ranks can share. */
 typedef struct ranks_option {
     largo_algo algo;
