@@ -524,7 +524,7 @@ static void take_accumulators(arena *a, const builder *b, largo__layout *l)
         l->work[u].rows = rows;
     }
     l->accumulator_bytes = a->used - begin;
-    l->wire = take(a, largo__wire_bytes(b->plan) / 8, 8);
+    l->wire = take(a, largo__wire_words(b->plan), 8);
 }
 
 static void lay_out(arena *a, builder *b, largo__layout *l)

@@ -116,15 +116,15 @@ static size_t value_bytes(const stop *s)
     return s->op == LARGO__MAX ? sizeof(uint32_t) : sizeof(double);
 }
 
-size_t largo__wire_bytes(const largo__plan *plan)
+size_t largo__wire_words(const largo__plan *plan)
 {
     size_t most = plan->groups * sizeof(largo__exact);
     for (int number = LARGO__STOP_PASSES; number < LARGO__STOPS; number++) {
         const stop s = stop_of(number);
-        const size_t bytes = count(plan, &s) * value_bytes(&s);
+        const size_t bytes = largo__size(count(plan, &s), value_bytes(&s), 0);
         if (bytes > most) most = bytes;
     }
-    return (most + 7) / 8 * 8;
+    return most / 8 + (most % 8 != 0);
 }
 
 /* Carried out before they leave: a limb of 32 bits leaves room for 2^31 ranks. */

@@ -19,8 +19,8 @@ void largo__stats_round(const largo__pass *p, const largo__stats *stats, double 
 
 /* ---- across ranks ---- */
 
-/* What the largest of a plan's reductions takes. */
-size_t largo__wire_bytes(const largo__plan *plan);
+/* What the largest of a plan's reductions takes, in words of 8 bytes. */
+size_t largo__wire_words(const largo__plan *plan);
 
 /* The first stop from `from` on that has something to reduce; LARGO__STOPS: none. */
 int largo__next_stop(const largo__plan *plan, int from);

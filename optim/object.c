@@ -238,8 +238,7 @@ static largo_status check_same_tensor(const group *g, size_t i, const largo_tens
 
 static largo_status check_same_shard(const group *g, size_t i, const largo_shard *now)
 {
-    const largo_shard *was = g->params[i].shard;
-    if (!was == !now && (!was || memcmp(was, now, sizeof *was) == 0)) return LARGO_OK;
+    if (largo__shard_same(g->params[i].shard, now)) return LARGO_OK;
     return largo__fail(LARGO_ERR_SHAPE, "%sparams[%zu].shard differs from the one added", g->where,
                        i);
 }

@@ -18,10 +18,12 @@ void largo__params_copy(largo_param *out, largo_shard *shards, size_t n, const l
     }
 }
 
-static int same_shard(const largo_shard *a, const largo_shard *b)
+int largo__shard_same(const largo_shard *a, const largo_shard *b)
 {
     if (!a || !b) return a == b;
-    return memcmp(a, b, sizeof *a) == 0;
+    int same = a->placement == b->placement && a->ndim == b->ndim && a->offset == b->offset;
+    for (int32_t d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
+    return same;
 }
 
 int largo__params_same(const largo_param *copies, size_t n, const largo_param params[])
@@ -30,7 +32,7 @@ int largo__params_same(const largo_param *copies, size_t n, const largo_param pa
     for (size_t i = 0; i < n; i++) {
         const char *a = (const char *)&copies[i], *b = (const char *)&params[i];
         if (memcmp(a, b, AT) || memcmp(a + AFTER, b + AFTER, sizeof *copies - AFTER) ||
-            !same_shard(copies[i].shard, params[i].shard))
+            !largo__shard_same(copies[i].shard, params[i].shard))
             return 0;
     }
     return 1;

@@ -38,6 +38,9 @@ void largo__params_copy(largo_param *out, largo_shard *shards, size_t n,
 /* Do they say the same as such copies? */
 int largo__params_same(const largo_param *copies, size_t n, const largo_param params[]);
 
+/* Entries of the shape from ndim on are ignored. One of them has been checked. */
+int largo__shard_same(const largo_shard *a, const largo_shard *b);
+
 /* Memory that is written may not overlap other memory of the step. */
 largo_status largo__overlap_check(largo_ctx *ctx, size_t n_groups, const largo__group groups[]);
 

@@ -10,6 +10,8 @@ typedef struct functional {
     largo_hyper hyper;
     largo_param *params; /* copies of the descriptors, and of shards behind them */
     size_t n, bytes;
+    largo_hyper round_hyper; /* of the step that is being made by rounds */
+    int64_t round_step;
 } functional;
 
 static void forget(largo_ctx *ctx, functional *f)
@@ -84,10 +86,10 @@ static largo_status check_form(const largo_hyper *hyper, const char *name, const
     return largo__param_check(&group, 0, 0);
 }
 
-/* The plan for a call, the last one or a new one; *group is what the stepper takes. */
-static largo_status prepare(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
-                            const largo_param params[], largo_hyper *ours, largo__group *group,
-                            functional **f)
+/* The arguments of a call: *group is what the stepper takes. */
+static largo_status take(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
+                         const largo_param params[], largo_hyper *ours, largo__group *group,
+                         functional **f)
 {
     if (!ctx) return largo__fail(LARGO_ERR_ARGUMENT, "ctx is NULL");
     if (step < 1)
@@ -99,7 +101,25 @@ static largo_status prepare(largo_ctx *ctx, const largo_hyper *hyper, int64_t st
     LARGO__TRY(get_functional(ctx, f));
     const largo__group made = {"", ours, n, params};
     *group = made;
-    return is_same(*f, group) ? LARGO_OK : replan(ctx, *f, group);
+    return LARGO_OK;
+}
+
+/* The plan for a step that begins: the last one, or a new one. */
+static largo_status prepare(largo_ctx *ctx, functional *f, const largo__group *group)
+{
+    return is_same(f, group) ? LARGO_OK : replan(ctx, f, group);
+}
+
+/* A later round of the step under way, if there is one. */
+static largo_status check_round(const functional *f, const largo__group *group, int64_t step)
+{
+    if (!f->stepper.round) return LARGO_OK; /* the stepper has more to say */
+    if (is_same(f, group) && step == f->round_step &&
+        memcmp(&f->round_hyper, group->hyper, sizeof *group->hyper) == 0)
+        return LARGO_OK;
+    return largo__fail(LARGO_ERR_STATE,
+                       "the arguments are not those of round 0; the next round is %d of that step",
+                       (int)f->stepper.round);
 }
 
 largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, size_t n,
@@ -108,7 +128,8 @@ largo_status largo_step(largo_ctx *ctx, const largo_hyper *hyper, int64_t step, 
     largo_hyper ours;
     largo__group group;
     functional *f = NULL;
-    LARGO__TRY(prepare(ctx, hyper, step, n, params, &ours, &group, &f));
+    LARGO__TRY(take(ctx, hyper, step, n, params, &ours, &group, &f));
+    LARGO__TRY(prepare(ctx, f, &group));
     return largo__stepper_run(ctx, &f->stepper, 1, &group, step);
 }
 
@@ -120,7 +141,10 @@ largo_status largo_step_round(largo_ctx *ctx, const largo_hyper *hyper, int64_t 
     largo_hyper ours;
     largo__group group;
     functional *f = NULL;
-    LARGO__TRY(prepare(ctx, hyper, step, n, params, &ours, &group, &f));
+    LARGO__TRY(take(ctx, hyper, step, n, params, &ours, &group, &f));
+    LARGO__TRY(round ? check_round(f, &group, step) : prepare(ctx, f, &group));
+    f->round_hyper = ours;
+    f->round_step = step;
     return largo__stepper_round(ctx, &f->stepper, 1, &group, step, round, reduction);
 }
 

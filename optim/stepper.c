@@ -156,8 +156,9 @@ static void fill(largo__stepper *s, size_t n_groups, const largo__group groups[]
         for (size_t i = 0; i < groups[g].n; i++, number++) {
             const largo_param *p = &groups[g].params[i];
             const size_t first_shared = shared, first = unit;
-            if (largo__is_sharded(p) && !s->is_sharded) s->sharded_param = number;
-            s->is_sharded |= largo__is_sharded(p);
+            const int is_sharded = largo__is_sharded(p) && !(p->flags & LARGO_PARAM_FROZEN);
+            if (is_sharded && !s->is_sharded) s->sharded_param = number;
+            s->is_sharded |= is_sharded;
             shared = add_shared(s, shared, &groups[g], p);
             if (!largo__is_active(p)) continue;
             const uint32_t no_decay = (p->flags & LARGO_PARAM_NO_DECAY) != 0;

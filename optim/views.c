@@ -134,7 +134,7 @@ static blocks blocks_of(const largo__family *family, const largo_param *whole)
         const largo__view view = largo__segment_view(whole);
         b.groups *= view.matrices;
         b.elements = view.rows * view.cols;
-        b.block = LARGO__SUPER_ROWS * view.cols;
+        b.block = (view.rows < LARGO__SUPER_ROWS ? view.rows : LARGO__SUPER_ROWS) * view.cols;
     }
     b.per_group = (b.elements + b.block - 1) / b.block;
     return b;

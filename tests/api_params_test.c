@@ -10,6 +10,7 @@ typedef struct scene {
     float w[2][24], g[2][24], m[2][24], v[2][24];
     int64_t step[2];
     largo_param params[2];
+    largo_shard shard; /* of parameter 1, where a test says so */
     largo_hyper hyper;
 } scene;
 
@@ -254,9 +255,73 @@ static void arguments_of_the_calls(void **state)
     largo_ctx_destroy(ctx);
 }
 
+/* Parameter 1 is rows 2 to 5 of a matrix of 10 x 6. */
+static largo_shard *shard(scene *s)
+{
+    s->params[1].shard = &s->shard;
+    s->shard = (largo_shard){LARGO_SHARDED, 2, {10, 6, 0, 0, 0, 0}, 12};
+    return &s->shard;
+}
+
+static void shards(void **state)
+{
+    (void)state;
+    const largo_status bad = LARGO_ERR_ARGUMENT, shape = LARGO_ERR_SHAPE;
+    REFUSED(bad, "shard.placement is 0", shard(&s)->placement = 0);
+    REFUSED(bad, "shard.placement is 4", shard(&s)->placement = (largo_placement)4);
+    REFUSED(shape, "shard.offset is -1", shard(&s)->offset = -1);
+    REFUSED(shape, "shard.offset is 37 with 24 elements here", shard(&s)->offset = 37);
+    REFUSED(shape, "within the 60 of the whole", shard(&s)->offset = INT64_MAX);
+    REFUSED(shape, "within the 60 of the whole", shard(&s)->offset = INT64_MIN);
+    REFUSED(shape, "within the 18 of the whole", shard(&s)->shape[0] = 3);
+    REFUSED(shape, "within the 0 of the whole", shard(&s)->shape[0] = 0);
+    REFUSED(shape, "shard.ndim is -1", shard(&s)->ndim = -1);
+    REFUSED(shape, "shard.ndim is 7", shard(&s)->ndim = 7);
+    REFUSED(shape, "within the 1 of the whole", shard(&s)->ndim = 0);
+    REFUSED(shape, "shard.shape[1] is -6", shard(&s)->shape[1] = -6);
+    REFUSED(shape, "shard has more than 2^60", shard(&s)->shape[0] = (int64_t)1 << 60);
+    REFUSED(shape, "segments is 4; it must divide shape[0], 10", (shard(&s), p->segments = 4));
+    for (int i = LARGO_LOCAL; i <= LARGO_REPLICATED; i += 2) {
+        const largo_placement whole = (largo_placement)i;
+        REFUSED(bad, "without SHARDED both must be 0",
+                (*shard(&s) = (largo_shard){whole, 2, {4, 6, 0, 0, 0, 0}, 0}));
+        REFUSED(bad, "shard.ndim is 0 and offset 6",
+                (*shard(&s) = (largo_shard){whole, 0, {0}, 6}));
+    }
+}
+
+/* Algorithms that look at rows take whole ones; of a vector in a shape of any kind, any elements. */
+static void shards_of_rows(void **state)
+{
+    (void)state;
+    static const largo_algo algos[2] = {LARGO_CAME, LARGO_MERIT};
+    for (int i = 0; i < 2; i++) {
+        largo_hyper h;
+        assert_ok(largo_hyper_init(&h, algos[i]));
+        REFUSED(LARGO_ERR_SHAPE, "whole rows of 6",
+                (s.params[0].grad.data = NULL, s.hyper = h, shard(&s)->offset = 13));
+        REFUSED(LARGO_ERR_SHAPE, "whole rows of 5",
+                (s.params[0].grad.data = NULL, s.hyper = h, shard(&s)->shape[1] = 5));
+    }
+    REFUSED(LARGO_ERR_SHAPE, "MERIT takes at most 2",
+            (assert_ok(largo_hyper_init(&s.hyper, LARGO_MERIT)), shard(&s)->ndim = 3,
+             s.shard.shape[2] = 1));
+    scene s;
+    make_scene(&s);
+    shard(&s)->offset = 13; /* LAMB does not mind */
+    largo_ctx *ctx = test_ctx(1);
+    largo_reduction next;
+    assert_ok(largo_step_round(ctx, &s.hyper, 6, 2, s.params, 0, &next));
+    s.shard.shape[5] = 77; /* ignored: the same arguments as before */
+    assert_ok(largo_step_round(ctx, &s.hyper, 6, 2, s.params, 1, &next));
+    largo_ctx_destroy(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards),
+        cmocka_unit_test(shards_of_rows),
         cmocka_unit_test(dtypes),
         cmocka_unit_test(ranks_and_shapes),
         cmocka_unit_test(too_many_elements),

@@ -7,13 +7,12 @@
 #include <xxhash.h>
 #include "support.h"
 
-largo_ctx *test_ctx(int threads)
+largo_ctx *test_ctx_of(const largo_ctx_options *given)
 {
-    largo_ctx_options options = LARGO_CTX_OPTIONS;
+    largo_ctx_options options = *given;
     const char *backend = getenv("LARGO_TEST_BACKEND");
     options.backend =
         backend && strcmp(backend, "cuda") == 0 ? LARGO_BACKEND_CUDA : LARGO_BACKEND_CPU;
-    options.threads = threads;
     largo_ctx *ctx;
     const largo_status status = largo_ctx_create(&options, &ctx);
     if (status == LARGO_ERR_UNSUPPORTED) {
@@ -22,6 +21,13 @@ largo_ctx *test_ctx(int threads)
     }
     assert_ok(status);
     return ctx;
+}
+
+largo_ctx *test_ctx(int threads)
+{
+    largo_ctx_options options = LARGO_CTX_OPTIONS;
+    options.threads = threads;
+    return test_ctx_of(&options);
 }
 
 void test_assert_status(largo_status status, largo_status expected, const char *call,
@@ -38,6 +44,13 @@ void test_assert_contains(const char *string, const char *part, const char *file
     if (strstr(string, part)) return;
     print_error("\"%s\" does not hold \"%s\"\n", string, part);
     _fail(file, line);
+}
+
+int64_t test_numel(const largo_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int32_t d = 0; d < tensor->ndim; d++) n *= tensor->shape[d];
+    return n;
 }
 
 void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread)
@@ -96,4 +109,24 @@ void test_hyper_set(largo_hyper *hyper, const char *fields)
     int k;
     for (const char *at = fields; sscanf(at, " %39[^=]=%lf%n", name, &x, &k) == 2; at += k)
         assert_ok(largo_hyper_set(hyper, name, x));
+}
+
+largo_hyper test_hyper(largo_algo algo, const char *fields)
+{
+    largo_hyper h;
+    assert_ok(largo_hyper_init(&h, algo));
+    test_hyper_set(&h, fields);
+    return h;
+}
+
+void test_close(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-6 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
+}
+
+void test_near(int n, const float got[], const double want[])
+{
+    for (int i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - want[i]) <= 1e-6 * fmax(1e-3, fabs(want[i]))))
+            fail_msg("[%d] is %.9g, not %.9g", i, (double)got[i], want[i]);
 }

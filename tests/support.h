@@ -14,6 +14,9 @@
  * with 77, which ctest counts as skipped, where LARGO_ISA names an instruction set that is not here. */
 largo_ctx *test_ctx(int threads);
 
+/* The same with options of yours; the backend is filled in. */
+largo_ctx *test_ctx_of(const largo_ctx_options *options);
+
 /* The call succeeded, or the test fails with the library's sentence. */
 #define assert_ok(call) test_assert_status((call), LARGO_OK, #call, __FILE__, __LINE__)
 #define assert_status(expected, call)                                                              \
@@ -31,6 +34,16 @@ void test_assert_contains(const char *string, const char *part, const char *file
 
 /* Set fields by a text such as "momentum=0.9 nesterov=1". */
 void test_hyper_set(largo_hyper *hyper, const char *fields);
+
+/* Defaults of an algorithm with some fields set so. */
+largo_hyper test_hyper(largo_algo algo, const char *fields);
+
+/* Within 1e-6, relative; of floats, absolute 1e-9 will do. */
+void test_close(double got, double want);
+void test_near(int n, const float got[], const double want[]);
+
+/* Elements of a tensor. */
+int64_t test_numel(const largo_tensor *tensor);
 
 /* value_i = lcg_i * 2^(exponent - (i mod spread)), exact in float; tests/golden/README.md. */
 void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread);

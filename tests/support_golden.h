@@ -47,6 +47,7 @@ typedef struct golden_run {
     largo_slot slot[GOLDEN_TENSORS][LARGO_MAX_SLOTS];
     size_t slots[GOLDEN_TENSORS], numel[GOLDEN_TENSORS];
     float *w[GOLDEN_TENSORS], *w0[GOLDEN_TENSORS], *g[GOLDEN_TENSORS];
+    largo_param_stats stats[GOLDEN_TENSORS];
 } golden_run;
 
 /* `tensors` is the array of that name. */
@@ -67,7 +68,7 @@ const float *golden_slot(golden_run *run, size_t k, const char *slot, size_t *n)
  */
 void golden_check_w(const golden_run *run, size_t k, const cJSON *want, double tol);
 
-/* All tensors with a record of "steps"; state too, if the record has it. */
+/* All tensors with a record of "steps"; state and trust ratios too, if the record has them. */
 void golden_check_record(golden_run *run, const cJSON *record, size_t n_states,
                          const golden_state states[]);
 
@@ -88,9 +89,8 @@ typedef struct golden_file {
     largo_algo algo;
     size_t n_states;
     const golden_state *states;
-    const char *(*why_not)(const cJSON *test);       /* why not this case, told; NULL: run it */
-    void (*more)(largo_ctx *ctx, const cJSON *test); /* after each "ok" case */
-    int ok, rejected, skipped;                       /* how many there must be */
+    const char *(*why_not)(const cJSON *test); /* why not this case, told; NULL: run it */
+    int ok, rejected, skipped;                 /* how many there must be */
 } golden_file;
 void golden_check_file(const golden_file *file);
 

@@ -18,6 +18,8 @@ void probe_open(probe *q, const largo_hyper *h, int32_t ndim, const int64_t shap
     q->p = test_floats(q->n);
     q->g0 = test_floats(q->n);
     q->g = test_floats(q->n);
+    q->stats = calloc((size_t)(segments > 1 ? segments : 1), sizeof *q->stats);
+    assert_non_null(q->stats);
     const largo_param param = probe_param(q, 0);
     largo_slot slot[LARGO_MAX_SLOTS];
     assert_ok(largo_slots(h, &param, slot, &q->slots));
@@ -34,6 +36,7 @@ void probe_close(probe *q)
     free(q->p);
     free(q->g0);
     free(q->g);
+    free(q->stats);
     for (size_t s = 0; s < q->slots; s++) {
         free(q->state0[s]);
         free(q->state[s]);
@@ -94,6 +97,7 @@ void probe_reset(probe *q)
     memcpy(q->g, q->g0, q->n * sizeof(float));
     for (size_t s = 0; s < q->slots; s++)
         memcpy(q->state[s], q->state0[s], q->slot_n[s] * sizeof(float));
+    memset(q->stats, 0, (size_t)(q->segments > 1 ? q->segments : 1) * sizeof *q->stats);
     q->step = PROBE_STEP - 1;
 }
 
@@ -108,6 +112,7 @@ largo_param probe_param(probe *q, uint32_t more_flags)
     p.segments = q->segments;
     p.flags = q->flags | more_flags;
     p.step = &q->step;
+    p.stats = q->stats;
     return p;
 }
 

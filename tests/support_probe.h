@@ -23,6 +23,7 @@ typedef struct probe {
     size_t group, n, slots, slot_n[LARGO_MAX_SLOTS];
     float *p0, *p, *g0, *g, *state0[LARGO_MAX_SLOTS], *state[LARGO_MAX_SLOTS]; /* 0: before */
     int64_t step;
+    largo_param_stats *stats; /* of each segment */
 } probe;
 
 enum { PROBE_STEP = 3 }; /* number of the step that is made */
@@ -40,7 +41,7 @@ uint64_t probe_hash(uint64_t seed, const probe *q);
 /* Euclidean norm of all gradients. */
 double probe_norm(size_t n, const probe q[]);
 
-/* All outputs of the step; `scale` is what max_grad_norm made of the gradients. */
+/* All outputs of the step, statistics too; `scale` is what max_grad_norm made of the gradients. */
 void probe_check(const probe *q, const largo_hyper *h, double scale);
 
 #endif

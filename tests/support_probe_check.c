@@ -13,6 +13,7 @@ typedef struct slice {
     size_t n, matrices, rows, cols, segment;
     const float *p0, *p, *g, *state0[LARGO_MAX_SLOTS], *state[LARGO_MAX_SLOTS];
     double wd, bias1, bias2;
+    const largo_param_stats *stats;
     double scale, g_err; /* of the gradient, and how far off it may be, relative */
 } slice;
 
@@ -29,6 +30,22 @@ static void expect(const slice *s, const char *what, size_t i, float got, double
         "%.17g within %.3g; off by %.3g",
         (int)s->h->algo, (int)s->whole->content, s->n, s->matrices, s->rows, s->cols, s->segment,
         what, i, (double)got, want, tol, fabs((double)got - want));
+}
+
+static void expect_stat(const slice *s, const char *what, double got, double want, double relative)
+{
+    if (isnan(want) ? isnan(got) : fabs(got - want) <= relative * want * 1.001) return;
+    fail_msg("algorithm %d, content %d, n %zu, segment %zu, %s: %.17g, wanted %.17g within %.3g",
+             (int)s->h->algo, (int)s->whole->content, s->n, s->segment, what, got, want, relative);
+}
+
+static void expect_stats(const slice *s, double weight, double update, double ratio,
+                         double relative)
+{
+    expect_stat(s, "weight_norm", s->stats->weight_norm, weight, relative);
+    expect_stat(s, "update_norm", s->stats->update_norm, update, relative);
+    expect_stat(s, "trust_ratio", s->stats->trust_ratio, ratio, relative);
+    assert_true(s->stats->reserved == 0.0);
 }
 
 /* Squares that one float lane adds up before it is widened. */
@@ -80,6 +97,7 @@ static void check_sgd(const slice *s)
         const double p = p0 - h->lr * step;
         expect(s, "p", i, s->p[i], p, h->lr * (err + U * fabs(step)) + U * fabs(p));
     }
+    expect_stats(s, NAN, NAN, 1.0, 0.0);
 }
 
 static bounded lars_d(const slice *s, size_t i)
@@ -207,6 +225,7 @@ static void check_adamw(const slice *s)
         const double d = direction(s, i);
         check_decayed(s, i, d, 6.0 * U * fabs(d));
     }
+    expect_stats(s, NAN, NAN, 1.0, 0.0);
 }
 
 static double lamb_direction(const slice *s, size_t i, double *err)
@@ -230,9 +249,15 @@ static void check_lamb(const slice *s)
         u2 += u * u;
         uerr += fabs(u) * err;
     }
-    if (adapts(s) && p2 > 0.0 && u2 > 0.0) {
+    const int adapted = adapts(s);
+    if (adapted && p2 > 0.0 && u2 > 0.0) {
+        /* half for each norm */
+        const double relative = lane_terms(s->n > 4096 ? 4096 : s->n) * U + uerr / u2;
+        expect_stats(s, sqrt(p2), sqrt(u2), sqrt(p2 / u2), relative);
         a *= sqrt(p2 / u2);
-        a_err += lane_terms(s->n > 4096 ? 4096 : s->n) * U + uerr / u2; /* half for each norm */
+        a_err += relative;
+    } else {
+        expect_stats(s, adapted ? sqrt(p2) : NAN, adapted ? sqrt(u2) : NAN, 1.0, 64.0 * U);
     }
     for (size_t i = 0; i < s->n; i++) {
         const double u = lamb_direction(s, i, &err), p = (double)s->p0[i] - a * u;
@@ -289,7 +314,9 @@ static double clip_factor(const slice *s, const double *u, double u_err, double 
     for (size_t i = 0; i < s->n; i++) sum += u[i] * u[i];
     const double rms = sqrt(sum / (double)s->n) / s->h->clip_threshold;
     *err = 2.0 * u_err + (16.0 + 2.0) * U;
-    return rms > 1.0 ? 1.0 / rms : 1.0;
+    const double factor = rms > 1.0 ? 1.0 / rms : 1.0;
+    expect_stats(s, NAN, sqrt(sum), factor, *err);
+    return factor;
 }
 
 static void check_came_m(const slice *s, size_t i, double u, double u_err)
@@ -399,6 +426,7 @@ void probe_check(const probe *q, const largo_hyper *h, double scale)
         s.wd = q->flags & LARGO_PARAM_NO_DECAY ? 0.0 : h->weight_decay;
         s.bias1 = 1.0 - pow(h->beta1, PROBE_STEP);
         s.bias2 = 1.0 - pow(h->beta2, PROBE_STEP);
+        s.stats = &q->stats[i];
         s.scale = scale;
         s.g_err = scale == 1.0 ? 0.0 : 17.0 * U;
         check_slice(&s);

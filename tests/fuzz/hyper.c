@@ -292,10 +292,10 @@ static void call_look(play *p, input *in)
 {
     static const char *const names[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", "",
                                         "exp_avg_sq_row"};
-    const size_t group = take_below(in, GROUPS + 1), index = take_below(in, PARAMS + 1);
+    const size_t number = take_below(in, GROUPS + 1), index = take_below(in, PARAMS + 1);
     const uint8_t name = take(in);
     largo_tensor view;
-    tell_status(p, largo_optim_slot(p->optim, group, index,
+    tell_status(p, largo_optim_slot(p->optim, number, index,
                                     name < 250 ? names[name % COUNT(names)] : NULL, &view));
     const size_t i = take_below(in, PARAMS);
     int64_t begin = 0, end = 0;
@@ -404,12 +404,12 @@ static void call(play *p, input *in)
     }
 }
 
-static void run(play *p, scene *s, input in, manner manner)
+static void run(play *p, scene *s, input in, manner how)
 {
     memset(p, 0, offsetof(play, end));
     p->scene = s;
     p->in = in;
-    p->manner = manner;
+    p->manner = how;
     scene_rewind(s);
     largo_status status = open_ctx(p);
     if (status == LARGO_OK) status = largo_optim_create(p->ctx, &p->optim);
@@ -448,24 +448,24 @@ static void try_context(input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static play one, two;
-    static scene scene;
+    static scene stage;
     input in = {data, size};
-    manner manner = {1, 0, 0, 0, 0};
+    manner how = {1, 0, 0, 0, 0};
     const uint8_t kind = take(&in);
-    if (kind & 1) manner.has_all_reduce = 1;
-    if (kind & 2) manner.fail_reduce = take(&in);
-    if (kind & 4) manner.fail_alloc = take(&in);
+    if (kind & 1) how.has_all_reduce = 1;
+    if (kind & 2) how.fail_reduce = take(&in);
+    if (kind & 4) how.fail_alloc = take(&in);
     if (kind & 8) try_context(&in);
-    scene_open(&scene, &in);
-    run(&one, &scene, in, manner);
-    manner.threads = 2;
-    manner.by_callback = kind & 16;
-    run(&two, &scene, in, manner);
+    scene_open(&stage, &in);
+    run(&one, &stage, in, how);
+    how.threads = 2;
+    how.by_callback = kind & 16;
+    run(&two, &stage, in, how);
     if (!one.is_short && !two.is_short) {
         must(one.events == two.events);
         must(memcmp(one.event, two.event, one.events * sizeof *one.event) == 0);
-        must(scene_same(&scene, one.end, two.end));
+        must(scene_same(&stage, one.end, two.end));
     }
-    scene_close(&scene);
+    scene_close(&stage);
     return 0;
 }
