@@ -23,7 +23,8 @@ const char usage[] =
     "\n"
     "  --list A,B          gpt2, square, small, tiny, or all (default gpt2)\n"
     "  --optimizers A,B    sgd, adamw, lars, lamb, lamb_scratch (gradient may be overwritten),\n"
-    "                      adamw_skip, lamb_skip (gradients are scanned first), or all (default)\n"
+    "                      adamw_skip, lars_skip, lamb_skip (gradients are scanned\n"
+    "                      first), or all (default)\n"
     "  --rounds N          rounds that are kept (default 50)\n"
     "  --drop N            rounds before them that are not (default 3)\n"
     "  --inner N           calls in a row in a round; 0: 20 if the list fits the last-level\n"
@@ -36,6 +37,8 @@ const char usage[] =
     "  --cpu-slug          print this processor's name for a file, and stop\n"
     "  --benchmark_...     as in every Google Benchmark program\n"
     "\n"
+    "read is a plain loop over the gradients, scan the library's look at them before a step. On the\n"
+    "list tiny, x_small is optimizer x on the list small, scaled to as many elements.\n"
     "floor is the traffic of AdamW, 28 bytes an element in place, with trivial arithmetic, on the\n"
     "same memory; bound, for lists that fit the last-level cache, is AdamW from L1, that is its\n"
     "division and square root. LARGO_ISA lowers the instruction set of the library, not that of\n"
@@ -55,6 +58,7 @@ const Optimizer optimizers[] = {
     {"lamb", LARGO_LAMB, "lamb", false, false},
     {"lamb_scratch", LARGO_LAMB, "lamb_kept", true, false},
     {"adamw_skip", LARGO_ADAMW, "adamw", false, true},
+    {"lars_skip", LARGO_LARS, "lars", false, true},
     {"lamb_skip", LARGO_LAMB, "lamb", false, true},
 };
 
@@ -69,6 +73,13 @@ const Goal goals[] = {
     {"gpt2", "lamb", "adamw", 1.65},         {"square", "lamb", "adamw", 1.65},
     {"gpt2", "lamb_scratch", "adamw", 1.50}, {"square", "lamb_scratch", "adamw", 1.50},
     {"small", "adamw", "bound", 1.10},       {"small", "lamb", "adamw", 1.50},
+    {"gpt2", "adamw_skip", "floor", 1.30},   {"square", "adamw_skip", "floor", 1.30},
+    {"gpt2", "lars", "adamw", 1.35},         {"square", "lars", "adamw", 1.35},
+    {"gpt2", "scan", "read", 1.11},          {"square", "scan", "read", 1.11},
+    {"tiny", "adamw", "adamw_small", 4.0},   {"tiny", "adamw_skip", "adamw_skip_small", 4.0},
+    {"tiny", "lamb", "lamb_small", 4.0},     {"tiny", "lamb_skip", "lamb_skip_small", 4.0},
+    {"tiny", "lars", "lars_small", 4.0},     {"tiny", "lars_skip", "lars_skip_small", 4.0},
+    {"tiny", "sgd", "sgd_small", 4.0},
 };
 
 struct Settings {
@@ -83,6 +94,8 @@ struct Bench {
     Bench(const std::string &list, const Settings &settings);
     Variant floor() const;
     Variant bound() const;
+    Variant read() const;
+    Variant scan() const;
     Variant step(const Optimizer &o) const;
     void refill_gradient() const;
 
@@ -154,9 +167,26 @@ Variant Bench::bound() const
             }};
 }
 
-void check(largo_status status, const char *what)
+volatile unsigned sink;
+
+// The gradients, by a plain loop.
+Variant Bench::read() const
 {
-    if (status == LARGO_OK) return;
+    const Loops &loops = best_loops();
+    return {"read", 4.0 * static_cast<double>(n), [this, &loops] {
+                const double start = now();
+#pragma omp parallel num_threads(threads)
+                {
+                    const Range r = part(n, omp_get_thread_num(), omp_get_num_threads());
+                    sink = loops.read((*arrays)[G] + r.begin, r.end - r.begin);
+                }
+                return now() - start;
+            }};
+}
+
+void check(largo_status status, const char *what, largo_status expected = LARGO_OK)
+{
+    if (status == expected) return;
     fail(std::string(what) + ": " + largo_status_name(status) + ": " + largo_last_error());
 }
 
@@ -214,6 +244,41 @@ Variant Bench::step(const Optimizer &o) const
                 if (spoils_gradient) refill_gradient();
                 return seconds;
             }};
+}
+
+// A step that a NaN in front of all other gradients stops when they are scanned: finite or not, and
+// their norm.
+Variant Bench::scan() const
+{
+    largo_ctx_options options = LARGO_CTX_OPTIONS;
+    options.threads = threads;
+    largo_ctx *ctx;
+    check(largo_ctx_create(&options, &ctx), "largo_ctx_create");
+    largo_optim *raw;
+    check(largo_optim_create(ctx, &raw), "largo_optim_create");
+    largo_ctx_destroy(ctx);
+    const std::shared_ptr<largo_optim> optim(raw, largo_optim_destroy);
+    const Optimizer adamw = {"", LARGO_ADAMW, "adamw", false, true};
+    const largo_hyper hyper = hyper_of(adamw);
+    static float bad[4] = {0.0f, NAN, 0.0f, 0.0f};
+    std::vector<largo_param> params = params_of(*this, adamw);
+    params.insert(params.begin(), largo_param_f32(&bad[0], &bad[1], 1, 1));
+    params[0].state[0] = &bad[2];
+    params[0].state[1] = &bad[3];
+    check(largo_optim_add_group(raw, &hyper, params.size(), params.data(), nullptr),
+          "largo_optim_add_group");
+    return {"scan", 4.0 * static_cast<double>(n), [optim] {
+                const double start = now();
+                check(largo_optim_step(optim.get()), "largo_optim_step", LARGO_SKIPPED);
+                return now() - start;
+            }};
+}
+
+// The same optimizer on another list, as if that had as many elements as this one.
+Variant scaled(const Variant &v, const std::string &suffix, double factor)
+{
+    return {v.name + suffix, v.bytes * factor,
+            [call = v.call, factor] { return call() * factor; }};
 }
 
 // ---- what is printed and written ----
@@ -315,11 +380,17 @@ void run_list(const std::string &list, const Settings &settings)
 {
     const Bench bench(list, settings);
     const bool fits = bench.n * 4 * sizeof(float) <= cache_bytes(3);
-    std::vector<Variant> variants = {bench.floor()};
+    std::vector<Variant> variants = {bench.floor(), bench.read(), bench.scan()};
+    std::unique_ptr<Bench> small;
+    if (list == "tiny") small = std::make_unique<Bench>("small", settings);
     if (fits) variants.push_back(bench.bound()); // from DRAM, division hides behind memory
     for (const Optimizer &o : optimizers)
-        if (std::count(settings.chosen.begin(), settings.chosen.end(), o.name))
+        if (std::count(settings.chosen.begin(), settings.chosen.end(), o.name)) {
             variants.push_back(bench.step(o));
+            if (!small) continue;
+            const double factor = static_cast<double>(bench.n) / static_cast<double>(small->n);
+            variants.push_back(scaled(small->step(o), "_small", factor));
+        }
     const int inner = settings.inner ? settings.inner : fits ? 20 : 1;
     const std::vector<Series> all = measure(variants, settings.rounds, settings.drop, inner);
     register_series(list, all, {"floor", "adamw", "bound"});
