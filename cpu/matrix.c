@@ -1,6 +1,4 @@
 /* matrix.c - matrices: tiles, then rows and columns; see items.h. */
-#include <math.h>
-#include <string.h>
 #include "items.h"
 
 /* seg of one matrix: the segment's, and what the last averaged rows made of it. */
