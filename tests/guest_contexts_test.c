@@ -2,6 +2,8 @@
  *
  * A host with threads of its own and several contexts, all on OpenMP: same bits, no more threads than the
  * contexts ask for (H70). */
+#include <sys/wait.h>
+#include <unistd.h>
 #include "support_guest.h"
 
 typedef struct user {
@@ -96,12 +98,36 @@ static void context_handed_on(void **state)
     user_close(&u);
 }
 
+/* What docs/embedding.md advises a forked child to do: there libgomp has no helpers of a new thread to
+ * wait for. */
+static void h68_new_thread_in_a_child(void **state)
+{
+    (void)state;
+    static user u;
+    user_open(&u, LARGO_LAMB, 2);
+    run(&u); /* makes helpers, which the child will not have */
+    const pid_t child = fork();
+    if (!child) {
+        alarm(20); /* ends a child that hangs */
+        u.ctx = test_ctx(2);
+        u.threads = 0;
+        start(&u);
+        pthread_join(u.thread, NULL);
+        _exit(u.got != u.want || u.threads < 3); /* this one, the new one and its helper */
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    user_close(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(h70_different_optimizers_at_once),
         cmocka_unit_test(h70_contexts_of_one_thread),
         cmocka_unit_test(context_handed_on),
+        cmocka_unit_test(h68_new_thread_in_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
