@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The longer checks, after scripts/test.sh: both compilers with warnings as errors, the same golden
-# bits from clang, valgrind, the thread sanitizer, scripts and oracles that parse. Half an hour at most.
+# bits from clang, a host and a library of different compilers, valgrind, the thread sanitizer, scripts
+# and oracles that parse. Half an hour at most.
 #
 #   scripts/check.sh
 #
@@ -84,10 +85,11 @@ P
 check "scripts parse" scripts_parse
 check "oracles parse" oracles_parse
 check "gcc without warnings" warnings
+check "a host of the other compiler" ctest --preset dev -L two-compilers --no-tests=error
 check "a planted race is found" races_are_found
 check "clang, valgrind, thread sanitizer" bash scripts/test.sh clang valgrind tsan
 
 say "Summary"
 for name in "${failures[@]}"; do echo "FAILED: $name"; done
-echo "check.sh: ${#failures[@]} of 5 checks failed in $((SECONDS - started)) s"
+echo "check.sh: ${#failures[@]} of 6 checks failed in $((SECONDS - started)) s"
 [ ${#failures[@]} -eq 0 ]

@@ -8,61 +8,12 @@
  * instead of comparing them; all ways must still agree. A change of bits is reviewed. */
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "support.h"
-#include "core/context.h"
-#include "cpu/layout.h"
+#include "support_guest.h"
+#include "support_options.h"
 #include "optim/families.h"
-
-static const struct options {
-    const char *name;
-    largo_algo algo;
-    uint32_t flags;
-    const char *set; /* field=value, for largo_hyper_set */
-} options[] = {
-    {"sgd", LARGO_SGD, 0, "weight_decay=0.01"},
-    {"sgd_momentum", LARGO_SGD, 0, "momentum=0.9 dampening=0.1 weight_decay=0.01"},
-    {"sgd_nesterov", LARGO_SGD, 0, "momentum=0.9 nesterov=1 weight_decay=0.01"},
-    {"sgd_nesterov/maximize", LARGO_SGD, 0, "momentum=0.8 nesterov=1 maximize=1 max_grad_norm=3"},
-    {"adamw", LARGO_ADAMW, 0, ""},
-    {"adamw/no_bias_correction", LARGO_ADAMW, 0, "bias_correction=0 beta2=0.99"},
-    {"adamw/scaled", LARGO_ADAMW, 0, "grad_scale=0.3 maximize=1"},
-    {"adamw/no_decay", LARGO_ADAMW, LARGO_PARAM_NO_DECAY, "weight_decay=0.1"},
-    {"adamw/unscanned", LARGO_ADAMW, 0, "non_finite=3 beta1=0 eps=1e-30"},
-    {"lamb", LARGO_LAMB, 0, ""},
-    {"lamb/if_decayed", LARGO_LAMB, 0, "adapt=2 weight_decay=0.1"},
-    {"lamb/if_decayed_without", LARGO_LAMB, 0, "adapt=2 weight_decay=0"},
-    {"lamb/never", LARGO_LAMB, 0, "adapt=3"},
-    {"lamb/no_grad_averaging", LARGO_LAMB, 0, "grad_averaging=0 bias_correction=0"},
-    {"lamb/clip", LARGO_LAMB, 0, "max_grad_norm=1 grad_scale=0.25"},
-    {"lamb/bounds", LARGO_LAMB, 0,
-     "weight_norm_min=0.5 weight_norm_max=10 trust_ratio_min=0.1 trust_ratio_max=3"},
-    {"lamb/no_decay", LARGO_LAMB, LARGO_PARAM_NO_DECAY, "weight_decay=0.1"},
-    {"lamb/no_trust", LARGO_LAMB, LARGO_PARAM_NO_TRUST, "weight_decay=0.1"},
-    {"lamb/no_decay_no_trust", LARGO_LAMB, LARGO_PARAM_NO_DECAY | LARGO_PARAM_NO_TRUST, ""},
-    {"lamb_l2", LARGO_LAMB, 0, "l2=1 weight_decay=0.1 grad_scale=0.5"},
-    {"lamb_l2/never", LARGO_LAMB, 0, "l2=1 adapt=3 weight_decay=0.1"},
-    {"lars", LARGO_LARS, 0, "weight_decay=1e-4"},
-    {"lars/nesterov_larc", LARGO_LARS, 0, "nesterov=1 larc=1 lr=0.01 weight_decay=0.01 eps=1e-8"},
-    {"lars/ratio", LARGO_LARS, 0, "velocity=2 adapt=2 weight_decay=0.01 grad_scale=0.25"},
-    {"lars/grad_clamp", LARGO_LARS, 0, "velocity=3 clip_threshold=0.3 trust_ratio_max=50"},
-    {"lars_decayed", LARGO_LARS, 0, "denominator=2 weight_decay=0.1 max_grad_norm=1"},
-    {"lars_update", LARGO_LARS, 0, "denominator=3 velocity=3 nesterov=1 weight_decay=0.1"},
-    {"lars/no_trust", LARGO_LARS, LARGO_PARAM_NO_TRUST, "weight_decay=0.1"},
-    {"lars0", LARGO_LARS, 0, "momentum=0 weight_decay=0.1"},
-    {"lars0_decayed", LARGO_LARS, 0, "momentum=0 denominator=2 weight_decay=0.1"},
-    {"lars0_update", LARGO_LARS, 0, "momentum=0 denominator=3 velocity=3 clip_threshold=0.3"},
-    {"lars0/never", LARGO_LARS, 0, "momentum=0 adapt=3 weight_decay=0.1"},
-    {"came", LARGO_CAME, 0, ""},
-    {"came/decay", LARGO_CAME, 0, "weight_decay=0.1 clip_threshold=0.3 max_grad_norm=1"},
-    {"merit", LARGO_MERIT, 0, ""},
-    {"merit/decay", LARGO_MERIT, 0, "weight_decay=0.1 clip_threshold=0.3 max_grad_norm=1"},
-};
-enum { OPTIONS = sizeof options / sizeof *options };
 
 typedef struct shape {
     int32_t segments, ndim;
@@ -99,30 +50,6 @@ static const shape_set sets[] = {
 };
 enum { SETS = 4, MOST_STEPS = 3, MOST_TENSORS = 16 };
 
-typedef struct job {
-    size_t n;
-    atomic_size_t next;
-    void (*body)(void *arg, size_t i);
-    void *arg;
-} job;
-
-static void *worker(void *arg)
-{
-    job *j = arg;
-    for (size_t i; (i = j->next++) < j->n;) j->body(j->arg, i);
-    return NULL;
-}
-
-static void pool(void *user, size_t n, void (*body)(void *arg, size_t i), void *arg)
-{
-    (void)user;
-    job j = {n, 0, body, arg};
-    pthread_t thread[2];
-    for (int t = 0; t < 2; t++) assert_int_equal(pthread_create(&thread[t], NULL, worker, &j), 0);
-    worker(&j);
-    for (int t = 0; t < 2; t++) pthread_join(thread[t], NULL);
-}
-
 static void reversed(void *user, size_t n, void (*body)(void *arg, size_t i), void *arg)
 {
     (void)user;
@@ -136,36 +63,23 @@ static const struct way {
     int for_huge;
 } ways[] = {
     {1, 0, 0, NULL, 0, 1},           {2, 0, 1, NULL, 0, 0},       {3, 0, 0, NULL, 1 << 20, 0},
-    {7, 0, 0, NULL, 0, 0},           {2, 1, 0, NULL, 0, 0},       {3, 1, 1, pool, 0, 1},
+    {7, 0, 0, NULL, 0, 0},           {2, 1, 0, NULL, 0, 0},       {3, 1, 1, guest_pool_run, 0, 1},
     {7, 0, 1, reversed, 0, 0},       {2, 0, 0, NULL, 1 << 14, 0}, {1, 1, 1, NULL, 1 << 14, 0},
     {3, 1, 0, reversed, 1 << 20, 0},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* The CPU backend, as if its cache were another one. */
-static largo__backend backend;
-static const struct way *way_now;
-
-static largo_status plan_with_cache(largo_ctx *ctx, largo__plan *plan)
-{
-    size_t bytes;
-    plan->backend = largo__layout_make(ctx, plan, (size_t)way_now->threads, way_now->cache, &bytes);
-    return plan->backend ? LARGO_OK : LARGO_ERR_MEMORY;
-}
+static guest_pool pool; /* of three threads */
 
 static largo_ctx *make_ctx(const struct way *way)
 {
     largo_ctx_options o = LARGO_CTX_OPTIONS;
     o.threads = way->threads;
     o.parallel = way->parallel;
+    o.parallel_user = &pool;
     largo_ctx *ctx;
     assert_ok(largo_ctx_create(&o, &ctx));
-    if (way->cache) {
-        backend = *ctx->backend;
-        backend.plan = plan_with_cache;
-        ctx->backend = &backend;
-    }
-    way_now = way;
+    if (way->cache) test_set_cache(ctx, way->cache);
     return ctx;
 }
 
@@ -212,15 +126,6 @@ static inputs make_inputs(const shape_set *set)
     return in;
 }
 
-static largo_hyper make_hyper(const struct options *o)
-{
-    largo_hyper h;
-    assert_ok(largo_hyper_init(&h, o->algo));
-    h.lr = 0.01;
-    test_hyper_set(&h, o->set);
-    return h;
-}
-
 typedef struct run {
     largo_hyper hyper;
     size_t n;
@@ -228,11 +133,11 @@ typedef struct run {
     float *value, *grad, *state;
 } run;
 
-static void make_run(run *r, const struct options *o, const shape_set *set, const inputs *in,
+static void make_run(run *r, const test_option *o, const shape_set *set, const inputs *in,
                      const struct way *way)
 {
     memset(r, 0, sizeof *r);
-    r->hyper = make_hyper(o);
+    r->hyper = test_option_hyper(o);
     r->n = set->n;
     r->value = test_floats(in->total);
     r->grad = test_floats(in->total);
@@ -290,7 +195,7 @@ static uint64_t hash_run(const run *r, const shape_set *set, largo_optim *optim)
     return hash;
 }
 
-static uint64_t compute(largo_ctx *ctx, const struct options *o, const shape_set *set,
+static uint64_t compute(largo_ctx *ctx, const test_option *o, const shape_set *set,
                         const inputs *in, const struct way *way)
 {
     run r;
@@ -316,8 +221,8 @@ static uint64_t compute(largo_ctx *ctx, const struct options *o, const shape_set
     return hash;
 }
 
-static uint64_t golden[OPTIONS][SETS];
-static int known[OPTIONS][SETS], wrong;
+static uint64_t golden[TEST_OPTIONS][SETS];
+static int known[TEST_OPTIONS][SETS], wrong;
 
 static void read_golden(void)
 {
@@ -328,9 +233,9 @@ static void read_golden(void)
     while (fgets(line, sizeof line, file)) {
         if (sscanf(line, "%79s %19s %" SCNx64, name, set, &hash) != 3 || *name == '#') continue;
         int o = 0, s = 0;
-        while (o < OPTIONS && strcmp(options[o].name, name) != 0) o++;
+        while (o < TEST_OPTIONS && strcmp(test_options[o].name, name) != 0) o++;
         while (s < SETS && strcmp(sets[s].name, set) != 0) s++;
-        if (o == OPTIONS || s == SETS) fail_msg("nobody computes %s %s", name, set);
+        if (o == TEST_OPTIONS || s == SETS) fail_msg("nobody computes %s %s", name, set);
         golden[o][s] = hash;
         known[o][s] = 1;
     }
@@ -342,20 +247,22 @@ static void write_golden(const char *path)
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "# options, shape set, hash of values and state; made by tests/bits_test.c\n");
-    for (int o = 0; o < OPTIONS; o++)
+    for (int o = 0; o < TEST_OPTIONS; o++)
         for (int s = 0; s < SETS; s++)
-            fprintf(file, "%s %s %016" PRIx64 "\n", options[o].name, sets[s].name, golden[o][s]);
+            fprintf(file, "%s %s %016" PRIx64 "\n", test_options[o].name, sets[s].name,
+                    golden[o][s]);
     fclose(file);
 }
 
 static void check(int o, int s, const char *isa, int w, uint64_t hash)
 {
     if (!known[o][s] && getenv("LARGO_BITS_WRITE")) golden[o][s] = hash, known[o][s] = 1;
-    if (!known[o][s]) fail_msg("golden/bits.txt has no line %s %s", options[o].name, sets[s].name);
+    if (!known[o][s])
+        fail_msg("golden/bits.txt has no line %s %s", test_options[o].name, sets[s].name);
     if (hash == golden[o][s]) return;
     if (wrong++ < 20)
-        print_error("%s, %s, %s, ways[%d]: %016" PRIx64 ", not %016" PRIx64 "\n", options[o].name,
-                    sets[s].name, isa, w, hash, golden[o][s]);
+        print_error("%s, %s, %s, ways[%d]: %016" PRIx64 ", not %016" PRIx64 "\n",
+                    test_options[o].name, sets[s].name, isa, w, hash, golden[o][s]);
 }
 
 /* Under an emulator, which takes a hundred times as long: only so many of the ways. */
@@ -371,9 +278,9 @@ static void one_isa(const char *isa, const inputs in[])
     for (int w = 0; w < n_ways(); w++) {
         largo_ctx *ctx = make_ctx(&ways[w]);
         for (int s = 0; s < SETS; s++)
-            for (int o = 0; o < OPTIONS; o++) {
+            for (int o = 0; o < TEST_OPTIONS; o++) {
                 if (sets[s].shape == huge && !ways[w].for_huge) continue;
-                check(o, s, isa, w, compute(ctx, &options[o], &sets[s], &in[s], &ways[w]));
+                check(o, s, isa, w, compute(ctx, &test_options[o], &sets[s], &in[s], &ways[w]));
             }
         largo_ctx_destroy(ctx);
     }
@@ -387,6 +294,7 @@ static void same_bits_in_every_way(void **state)
     const char *path = getenv("LARGO_BITS_WRITE");
     largo_ctx_destroy(test_ctx(1)); /* skips if LARGO_ISA is not here */
     if (!path) read_golden();
+    guest_pool_open(&pool, 3);
     static inputs in[SETS]; /* kept to the end */
     for (int s = 0; s < SETS; s++) in[s] = make_inputs(&sets[s]);
     for (const char *const *isa = test_isas(); *isa; isa++)
@@ -394,6 +302,7 @@ static void same_bits_in_every_way(void **state)
             one_isa(*isa, in);
             print_message("compared: %s, in %d of %d ways\n", *isa, n_ways(), WAYS);
         }
+    guest_pool_close(&pool);
     if (wrong) fail_msg("%d hashes differ", wrong);
     if (path) write_golden(path);
 }
@@ -404,10 +313,10 @@ static void every_family_has_a_line(void **state)
     (void)state;
     int seen[LARGO__FAMILIES] = {0};
     seen[LARGO__FAMILY_scan] = 1; /* part of every step but adamw/unscanned */
-    for (int o = 0; o < OPTIONS; o++)
+    for (int o = 0; o < TEST_OPTIONS; o++)
         for (int32_t ndim = 1; ndim <= 2; ndim++) {
-            const largo_hyper h = make_hyper(&options[o]);
-            const largo__family *f = largo__family_of(&h, options[o].flags, ndim);
+            const largo_hyper h = test_option_hyper(&test_options[o]);
+            const largo__family *f = largo__family_of(&h, test_options[o].flags, ndim);
             for (; f; f = f->kept) seen[f - largo__families] = 1;
         }
     for (int f = 0; f < LARGO__FAMILIES; f++)

@@ -218,11 +218,11 @@ static result run_with(unsigned control, largo_parallel_fn *parallel, int thread
 static void control_of_the_host(void **state)
 {
     (void)state;
-    const unsigned controls[7] = {0x9f80 | 0x40,      0x1f80 | 0x8000, 0x1f80 | 0x40,
-                                  0x1900 /* traps */, 0x1f80 | 0x2000, 0x1f80 | 0x4000,
-                                  0x1f80 | 0x6000};
+    const unsigned controls[8] = {0x9f80 | 0x40,      0x1f80 | 0x8000,     0x1f80 | 0x40,
+                                  0x1900 /* traps */, 0x0100 /* but DE */, 0x1f80 | 0x2000,
+                                  0x1f80 | 0x4000,    0x1f80 | 0x6000};
     const result want = run_with(0x1f80, NULL, 2);
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         for (int threads = 1; threads <= 2; threads++) {
             const result plain = run_with(controls[i], NULL, threads);
             const result host = run_with(controls[i], serial, 3);

@@ -6,6 +6,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "support.h"
+#include "core/context.h"
+#include "cpu/layout.h"
 
 largo_ctx *test_ctx_of(const largo_ctx_options *given)
 {
@@ -28,6 +30,24 @@ largo_ctx *test_ctx(int threads)
     largo_ctx_options options = LARGO_CTX_OPTIONS;
     options.threads = threads;
     return test_ctx_of(&options);
+}
+
+static largo__backend cached; /* the CPU backend, but for its plan */
+static size_t cache;
+
+static largo_status plan_with_cache(largo_ctx *ctx, largo__plan *plan)
+{
+    size_t bytes;
+    plan->backend = largo__layout_make(ctx, plan, (size_t)ctx->options.threads, cache, &bytes);
+    return plan->backend ? LARGO_OK : LARGO_ERR_MEMORY;
+}
+
+void test_set_cache(largo_ctx *ctx, size_t bytes)
+{
+    cached = *ctx->backend;
+    cached.plan = plan_with_cache;
+    cache = bytes;
+    ctx->backend = &cached;
 }
 
 void test_assert_status(largo_status status, largo_status expected, const char *call,

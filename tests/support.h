@@ -17,6 +17,9 @@ largo_ctx *test_ctx(int threads);
 /* The same with options of yours; the backend is filled in. */
 largo_ctx *test_ctx_of(const largo_ctx_options *options);
 
+/* From its next plan on, a CPU context works as if the cache were this large: a small one makes many waves. */
+void test_set_cache(largo_ctx *ctx, size_t bytes);
+
 /* The call succeeded, or the test fails with the library's sentence. */
 #define assert_ok(call) test_assert_status((call), LARGO_OK, #call, __FILE__, __LINE__)
 #define assert_status(expected, call)                                                              \
