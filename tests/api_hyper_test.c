@@ -209,11 +209,30 @@ static void names(void **state)
     memset(endless, 'x', sizeof endless - 1);
     endless[sizeof endless - 1] = 0;
     assert_refused(LARGO_ERR_ARGUMENT, "xxxx", largo_hyper_set(&h, endless, 1));
+    assert_refused(LARGO_ERR_ARGUMENT, "\"l?r?\" is not a field", largo_hyper_set(&h, "l\nr\r", 1));
     assert_refused(LARGO_ERR_ARGUMENT, "NULL", largo_hyper_set(&h, NULL, 1));
     assert_refused(LARGO_ERR_ARGUMENT, "hyper is NULL", largo_hyper_set(NULL, "lr", 1));
     assert_memory_equal(&h, &before, sizeof h);
     h.struct_size = 8;
     assert_refused(LARGO_ERR_ARGUMENT, "struct_size", largo_hyper_set(&h, "lr", 1));
+}
+
+/* Any address of a float, and no other: it is read by each step. */
+static void places_of_the_factor(void **state)
+{
+    (void)state;
+    float factors[2] = {1.0f, 1.0f};
+    const char *at = (const char *)factors;
+    for (int i = 0; i < ALGOS; i++) {
+        largo_hyper h = defaults(algos[i]);
+        for (size_t shift = 0; shift <= sizeof *factors; shift++) {
+            h.grad_factor = (const float *)(const void *)(at + shift);
+            if (shift % sizeof *factors == 0)
+                assert_ok(largo_hyper_check(&h));
+            else
+                assert_refused(LARGO_ERR_ARGUMENT, "grad_factor", largo_hyper_check(&h));
+        }
+    }
 }
 
 static void init_and_presets(void **state)
@@ -345,6 +364,7 @@ int main(void)
         cmocka_unit_test(every_preset),
         cmocka_unit_test(documented_defaults),
         cmocka_unit_test(larger_structs),
+        cmocka_unit_test(places_of_the_factor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,8 @@ static int all_reduce(void *user, void *values, size_t n, largo_dtype dtype, lar
 {
     play *p = user;
     must(values && n && !stream);
-    must((dtype == LARGO_I64 && op == LARGO_SUM) || (dtype == LARGO_U32 && op == LARGO_MAX));
+    must(dtype == LARGO_U32 ? op == LARGO_MAX
+                            : (dtype == LARGO_I64 || dtype == LARGO_F64) && op == LARGO_SUM);
     return ++p->reductions == p->manner.fail_reduce;
 }
 
@@ -203,12 +204,13 @@ static void call_rounds(play *p, input *in, int by_object)
 /* A parameter may be in one group only: the sum of all groups' parameters stays below PARAMS. */
 static void call_add(play *p, input *in)
 {
+    if (p->groups == GROUPS) return;
     group *g = &p->group[p->groups];
     const largo_hyper *h = take_hyper(p, in);
     size_t held = 0, number = 99;
     for (size_t i = 0; i < p->groups; i++) held += p->group[i].n;
     g->n = take_params(p->scene, in, g->params);
-    if (p->groups == GROUPS || held + g->n > PARAMS) return;
+    if (held + g->n > PARAMS) return;
     scene_before(p->scene);
     const largo_status status = largo_optim_add_group(p->optim, h, g->n, g->params, &number);
     tell_status(p, status);
@@ -286,6 +288,20 @@ static void call_schedule(play *p, input *in)
     status =
         largo_optim_set_schedule(p->optim, take_below(in, GROUPS + 1), take(in) & 1 ? NULL : s);
     tell_status(p, status);
+}
+
+static void call_scale(play *p, input *in)
+{
+    const double lr0 = take_number(in);
+    const int64_t base = take_integer(in), batch = take_integer(in), samples = take_integer(in);
+    double lr = -1.0;
+    largo_legw legw = {-1.0, -1.0, -1};
+    largo_status status = largo_lr_scale((largo_scaling)take_integer(in), lr0, base, batch, &lr);
+    tell_status(p, status);
+    must(status != LARGO_OK ? lr == -1.0 : lr >= 0.0 && lr <= 0x1.fffffep127);
+    status = largo_legw_scale(lr0, take_number(in), samples, base, batch, &legw);
+    tell_status(p, status);
+    must(status != LARGO_OK ? legw.lr == -1.0 && legw.warmup == -1 : legw.warmup >= 0);
 }
 
 static void call_look(play *p, input *in)
@@ -397,6 +413,9 @@ static void call(play *p, input *in)
         break;
     case 13:
         tell_outcome(p);
+        break;
+    case 14:
+        call_scale(p, in);
         break;
     default:
         call_step(p, in);

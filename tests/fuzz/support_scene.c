@@ -107,7 +107,7 @@ static void disturb(scene *s, input *in)
 
 /* ---- hyper-parameters ---------------------------------------------------------------------------- */
 
-static double take_number(input *in)
+double take_number(input *in)
 {
     static const double others[] = {0.0, 0.5,      0.9,       1e-3,   2.0,   3.0,   10.0, -1.0,
                                     NAN, INFINITY, -INFINITY, 5e-324, 1e300, 1e-46, -0.0, 1.5};
@@ -213,20 +213,46 @@ largo_hyper *scene_hyper(const scene *s, size_t i)
     return s->hyper[i].memory;
 }
 
-static void open_schedule(sized *block, input *in)
+/* Rising, or of any kind. */
+static void take_milestones(scene *s, input *in)
 {
+    const int is_any = take(in) > 240;
+    int64_t at = 0;
+    for (size_t i = 0; i < COUNT(s->milestones); i++) {
+        const int64_t x = take_integer(in);
+        at = is_any || at > INT32_MAX ? x : at + 1 + (x & UINT32_MAX);
+        s->milestones[i] = at;
+    }
+}
+
+/* The fields that its decay uses; others sometimes. */
+static void open_schedule(scene *scene, input *in)
+{
+    sized *block = &scene->schedule;
     open_sized(block, sizeof(largo_schedule), in);
     largo_schedule *s = block->memory;
-    s->struct_size = take(in) < 240 ? sizeof *s : take_size(in, block);
-    const uint8_t decay = take(in);
-    s->decay = (largo_decay)(decay < 240 ? 1 + decay % 3 : take_integer(in));
+    const uint8_t decay = take(in), all = take(in) > 250 ? 1 : 0;
+    s->decay = (largo_decay)(decay < 240 ? 1 + decay % 5 : take_integer(in));
+    s->flags = take(in) < 250 ? decay / 16 % 4u : (uint32_t)take_integer(in);
     s->lr = take_number(in);
-    s->start_lr = take_number(in);
-    s->end_lr = take_number(in);
     s->warmup = take_integer(in);
-    s->total = take_integer(in);
+    if (s->warmup || all) s->start_lr = take_number(in);
+    if (all || (s->decay >= LARGO_DECAY_LINEAR && s->decay <= LARGO_DECAY_POLYNOMIAL)) {
+        s->end_lr = take_number(in);
+        s->total = take_integer(in);
+    }
+    if (all || s->decay == LARGO_DECAY_POLYNOMIAL) s->power = take_number(in);
     if (take(in) > 240) take_raw(in, block);
-    if (s->struct_size > block->room && s->struct_size <= 4096) s->struct_size = block->room;
+    s->milestones = NULL; /* raw bytes may not say where there is memory, and how much */
+    s->n_milestones = take_below(in, COUNT(scene->milestones) + 1);
+    if (all || s->decay == LARGO_DECAY_MULTI_STEP) {
+        s->gamma = take_number(in);
+        take_milestones(scene, in);
+        if (take(in) < 250) s->milestones = scene->milestones;
+    } else if (take(in) < 250) {
+        s->n_milestones = 0;
+    }
+    s->struct_size = take(in) < 240 ? sizeof *s : take_size(in, block);
 }
 
 /* ---- descriptors --------------------------------------------------------------------------------- */
@@ -397,7 +423,7 @@ void scene_open(scene *s, input *in)
         s->hyper_was[i].memory = malloc(s->hyper[i].room);
         must(s->hyper_was[i].memory);
     }
-    open_schedule(&s->schedule, in);
+    open_schedule(s, in);
     for (size_t i = 0; i < s->n; i++) take_param(s, in, &s->described[i]);
     disturb(s, in);
     set_counts(s, in);

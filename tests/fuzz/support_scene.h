@@ -39,6 +39,7 @@ typedef struct scene {
     region region[REGIONS];
     size_t regions;
     sized hyper[HYPERS], hyper_was[HYPERS], schedule;
+    int64_t milestones[8];
     described described[PARAMS];
     size_t n;
     int by_hand; /* slots fit every algorithm, not just that of hyper[0] */
@@ -49,6 +50,9 @@ void scene_close(scene *s);
 void scene_rewind(scene *s); /* memory as it began */
 
 largo_hyper *scene_hyper(const scene *s, size_t i);
+
+/* A value, as a field may get it. */
+double take_number(input *in);
 
 /* Give a hyper struct one more change of any kind. */
 void scene_change_hyper(const scene *s, const sized *block, input *in);
