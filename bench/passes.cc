@@ -2,6 +2,7 @@
 // kernel that is not here does not exist.
 #include <benchmark/benchmark.h>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -82,8 +83,11 @@ largo__k constants(double grad_scale)
     k.weight_decay = 0.01f;
     k.keep = 1.0f - 1e-8f;
     k.momentum_in = 1.0f;
-    k.seg[0] = 1e-6f;
-    k.seg[1] = 1.0f;
+    k.clip = INFINITY;
+    for (float *pair : {&k.seg[0], &k.seg[2], k.lr_in, k.lr_out}) {
+        pair[0] = 1e-6f;
+        pair[1] = 1.0f;
+    }
     k.grad_scale = grad_scale;
     return k;
 }
