@@ -3,8 +3,8 @@
  *   mpirun -np 4 mpi_step
  *
  * Trust ratios and the gradient norm are those of whole tensors: largo asks for a reduction and
- * MPI_Allreduce makes it. Rank 0 then makes the same steps alone and compares. Exit status: 0 the bits
- * are the same, 1 they differ, 2 trouble. */
+ * MPI_Allreduce makes it. Rank 0 then makes the same steps alone and compares. Exit status: 0 the
+ * bits are the same, 1 they differ, 2 trouble. */
 #include <largo.h>
 #include <limits.h>
 #include <mpi.h>

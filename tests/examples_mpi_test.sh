@@ -27,4 +27,5 @@ code=0
 out=$(timeout -k 5 120 mpirun -np 4 "$program" 2>&1 </dev/null) || code=$?
 echo "$out"
 [ $code -eq 0 ] || fail "exit code $code"
-[ "$(grep -c '^4 processes, .*: the same bits as one process$' <<<"$out")" -eq 1 ] || fail "it does not say so"
+[ "$(grep -c '^4 processes, .*: the same bits as one process$' <<<"$out")" -eq 1 ] ||
+    fail "it does not say that the bits are the same"
