@@ -138,10 +138,10 @@ typedef void *largo_alloc_fn(void *user, size_t bytes, void *stream);
 typedef void largo_free_fn(void *user, void *memory, size_t bytes, void *stream);
 
 /* Combine n values in place across the processes (ranks) that hold parts of the same tensors; 0 for
- * success. A step calls it a fixed number of times, in the same order on every rank. Values are
- * LARGO_I64 with LARGO_SUM, LARGO_U32 with LARGO_MAX, or LARGO_F64 with LARGO_SUM of slots to which one
- * rank contributes and the others +0: exact in any order, so that every correct all-reduce gives the
- * same bits. `stream` is NULL on CPU. */
+ * success. A step calls it as often, and in the same order, on every rank. Values are LARGO_I64 with
+ * LARGO_SUM, LARGO_U32 with LARGO_MAX, or LARGO_F64 with LARGO_SUM of slots to which one rank
+ * contributes and the others +0: exact in any order, so that every correct all-reduce gives the same
+ * bits. `stream` is NULL on CPU. */
 typedef enum largo_reduce_op { LARGO_SUM = 1, LARGO_MAX = 2 } largo_reduce_op;
 typedef int largo_all_reduce_fn(void *user, void *values, size_t n, largo_dtype dtype,
                                 largo_reduce_op op, void *stream);
@@ -363,13 +363,15 @@ typedef enum largo_placement {
 
 /* `value`, `grad` and state of a SHARDED parameter hold elements [offset, offset + their number) of
  * the whole tensor, in row-major order, in a shape of any kind; that may be none. Every process lists
- * every SHARDED parameter, in the same order, with the same flags, segments and hyper-parameters.
+ * every SHARDED parameter, in the same order and groups, with the same flags, segments and
+ * hyper-parameters, *grad_factor included, and has a gradient of it if the others have.
  *
  * Parts that begin and end at a multiple of 4096 elements of a segment give the bits of one process;
  * others are right to about 1e-6. Where the algorithm looks at rows and columns (LARGO_CAME and
- * LARGO_MERIT with two dimensions or more) it must be a multiple of 256 rows of the matrix as well, and
- * parts are always of whole rows. largo_shard_cut says where to cut. State by rows (see largo_slots) is that of the rows here; state by columns is kept by
- * every process that has a row of the matrix, and is the same on all of them. */
+ * LARGO_MERIT with two dimensions or more) it must be a multiple of 256 rows of the matrix as well,
+ * and parts are always of whole rows. largo_shard_cut says where to cut. State by rows (see
+ * largo_slots) is that of the rows here; state by columns is kept by every process that has a row of
+ * the matrix, and is the same on all of them. docs/sharding.md. */
 typedef struct largo_shard {
     largo_placement placement;
     int32_t ndim;                  /* SHARDED; of the whole tensor */

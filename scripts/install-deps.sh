@@ -36,6 +36,7 @@ tests()
     program readelf binutils
     program python3
     package libcmocka-dev libcjson-dev libxxhash-dev librandom123-dev libdlpack-dev
+    package libopenmpi-dev openmpi-bin
 }
 # AArch64 on another machine: cross compiler and emulator. The libraries of its tests are unpacked by
 # arm-libraries.sh.

@@ -1,7 +1,7 @@
 /* labels: property short
  *
- * Where tensors are cut: largo_shard_cut covers each without gap or overlap, at places that keep the
- * bits, of about equal parts. */
+ * Where tensors are cut: largo_shard_cut covers each without gap or overlap, at places that keep
+ * the bits, in about equal parts. */
 #include <math.h>
 #include <string.h>
 #include "support.h"

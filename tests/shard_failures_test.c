@@ -253,7 +253,7 @@ static void abandoned_steps(void **state)
     }
 }
 
-/* New addresses between rounds end the step: harmless in the scan, not after moments were written. */
+/* New addresses between rounds end the step: harmless in the scan, not when moments are written. */
 static void rebind_between_rounds(void **state)
 {
     (void)state;

@@ -322,8 +322,8 @@ static void check_state(golden_run *run, size_t k, const cJSON *state, size_t n_
     }
 }
 
-/* The library's is not rounded; the weights and the state that it is made of are. null: the algorithm
- * has none. */
+/* The library's is not rounded; the weights and the state that it is made of are. null: the
+ * algorithm has none. */
 static void check_trust(const golden_run *run, size_t k, const cJSON *trust)
 {
     const cJSON *want = cJSON_GetArrayItem(trust, (int)k);

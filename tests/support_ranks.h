@@ -76,7 +76,8 @@ extern const size_t n_ranks_options;
 void world_open(world *w, const ranks_setup *setup, const largo_hyper *hyper);
 void world_close(world *w);
 
-/* Gradients of step t, and which parameters have one. bad, if not 0: the last element of parameter 3. */
+/* Gradients of step t, and which parameters have one. bad, if not 0: the last element of
+ * parameter 3. */
 void world_gradients(world *w, int t, float bad);
 
 /* One step of all ranks; every rank must say the same, and reduce the same. Returns the number of
