@@ -226,9 +226,9 @@ static void take_milestones(scene *s, input *in)
 }
 
 /* The fields that its decay uses; others sometimes. */
-static void open_schedule(scene *scene, input *in)
+static void open_schedule(scene *all_of_it, input *in)
 {
-    sized *block = &scene->schedule;
+    sized *block = &all_of_it->schedule;
     open_sized(block, sizeof(largo_schedule), in);
     largo_schedule *s = block->memory;
     const uint8_t decay = take(in), all = take(in) > 250 ? 1 : 0;
@@ -248,7 +248,7 @@ static void open_schedule(scene *scene, input *in)
     if (all || s->decay == LARGO_DECAY_MULTI_STEP) {
         s->gamma = take_number(in);
         take_milestones(scene, in);
-        if (take(in) < 250) s->milestones = scene->milestones;
+        if (take(in) < 250) s->milestones = all_of_it->milestones;
     } else if (take(in) < 250) {
         s->n_milestones = 0;
     }
