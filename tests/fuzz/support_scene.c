@@ -226,9 +226,9 @@ static void take_milestones(scene *s, input *in)
 }
 
 /* The fields that its decay uses; others sometimes. */
-static void open_schedule(scene *all_of_it, input *in)
+static void open_schedule(scene *stage, input *in)
 {
-    sized *block = &all_of_it->schedule;
+    sized *block = &stage->schedule;
     open_sized(block, sizeof(largo_schedule), in);
     largo_schedule *s = block->memory;
     const uint8_t decay = take(in), all = take(in) > 250 ? 1 : 0;
@@ -244,11 +244,11 @@ static void open_schedule(scene *all_of_it, input *in)
     if (all || s->decay == LARGO_DECAY_POLYNOMIAL) s->power = take_number(in);
     if (take(in) > 240) take_raw(in, block);
     s->milestones = NULL; /* raw bytes may not say where there is memory, and how much */
-    s->n_milestones = take_below(in, COUNT(scene->milestones) + 1);
+    s->n_milestones = take_below(in, COUNT(stage->milestones) + 1);
     if (all || s->decay == LARGO_DECAY_MULTI_STEP) {
         s->gamma = take_number(in);
-        take_milestones(scene, in);
-        if (take(in) < 250) s->milestones = all_of_it->milestones;
+        take_milestones(stage, in);
+        if (take(in) < 250) s->milestones = stage->milestones;
     } else if (take(in) < 250) {
         s->n_milestones = 0;
     }
