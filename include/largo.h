@@ -167,7 +167,7 @@ typedef struct largo_ctx_options {
 /* clang-format on */
 
 /* Make a context. options == NULL: all defaults. The environment variable LARGO_ISA (scalar, avx2,
- * avx512) lowers the CPU instruction set, for tests; it cannot raise it.
+ * avx512, neon) lowers the CPU instruction set, for tests; it cannot raise it.
  *
  * LARGO_ERR_ARGUMENT: a field outside its range, or LARGO_ISA names no instruction set.
  * LARGO_ERR_UNSUPPORTED: the backend asked for, or the instruction set in LARGO_ISA, is not here;
@@ -209,7 +209,7 @@ largo_status largo_tensor_view(const largo_ctx *ctx, const largo_strided *array,
  * largo knows. Strings live as long as the library. */
 typedef struct largo_capability {
     const char *kind;   /* "backend" or "isa" */
-    const char *name;   /* "cpu", "cuda", "scalar", "avx2", "avx512" */
+    const char *name;   /* "cpu", "cuda", "scalar", "avx2", "avx512", "neon" */
     int32_t available;  /* 1: usable here */
     int32_t reserved;   /* 0 */
     const char *reason; /* why it is not available; "" if it is */
