@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# labels: package
+# labels: package isa
 # Wide instructions stand only where the processor was asked first (H66): VEX code in the objects of
 # the avx2 and avx512 kernels, zmm and mask registers in the latter's alone, nothing of it in any other
 # object or in code that runs at loading. And the kernels are what they should be: every function with
 # a division in the scalar object has a packed one of full width in the others, and calls nothing
-# through a pointer.
+# through a pointer. On AArch64, where NEON is in the baseline, only the last two.
 #
 #   isa_objects_test.sh SOURCE_DIR BUILD_DIR C_COMPILER
 set -u
 export LC_ALL=C
 build=$2 cc=$3
 
-case $("$cc" -dumpmachine) in
-x86_64*) ;;
-*) echo "skipped: not x86-64"; exit 77 ;;
+machine=$("$cc" -dumpmachine)
+case $machine in
+x86_64* | aarch64*) ;;
+*) echo "skipped: neither x86-64 nor AArch64"; exit 77 ;;
 esac
+objdump=objdump
+[ "${machine%%-*}" = "$(uname -m)" ] || objdump=$machine-objdump
 if ! grep -q '^LARGO_SANITIZE:[A-Z]*=$' "$build/CMakeCache.txt"; then
     echo "skipped: sanitized kernels are not vectorized"
     exit 77
@@ -27,7 +30,7 @@ fail() { echo "FAILED: $*" | tee -a "$work/failed"; }
 # code FILE: function, tab, instruction; one a line.
 code()
 {
-    objdump -d --no-show-raw-insn -w "$1" | awk '
+    "$objdump" -d --no-show-raw-insn -w "$1" | awk '
         /^[0-9a-f]+ <.*>:$/ { f = $2; gsub(/[<>:]/, "", f); next }
         /^ *[0-9a-f]+:\t/ { sub(/^ *[0-9a-f]+:\t/, ""); print f "\t" $0 }'
 }
@@ -51,6 +54,32 @@ level()
 
 # most FILE: the highest level in it.
 most() { code "$1" | level | cut -f 1 | sort -nr | head -n 1 | grep . || echo 0; }
+
+# ---- AArch64 -------------------------------------------------------------------------------------
+
+# dividing_arm FILE ISA OPERANDS: kernels that divide so, without the ISA's name.
+dividing_arm()
+{
+    code "$1" | awk -F '\t' -v isa="_$2" -v operands="$3" '
+        $2 == "fdiv" && $3 ~ operands && (i = index($1, isa)) { print substr($1, 1, i - 1) }' | sort -u
+}
+
+case $machine in
+aarch64*)
+    neon=$build/CMakeFiles/largo_kernels_neon.dir/cpu/kernels.c.o
+    dividing_arm "${neon/_neon./_scalar.}" scalar '^s[0-9]' >"$work/divide"
+    for kernel in adamw_pass0 lamb_pass0 lamb_pass1 came1d_pass0; do
+        grep -q "$kernel$" "$work/divide" || fail "$kernel does not divide"
+    done
+    dividing_arm "$neon" neon '\.4s' | comm -23 "$work/divide" - | while read -r kernel; do
+        fail "${kernel}_neon has no packed division (fdiv .4s)"
+    done
+    code "$neon" | grep -E $'\t''blr\b' && fail "the neon kernels call through a pointer"
+    [ ! -e "$work/failed" ] || exit 1
+    echo "$(wc -l <"$work/divide") kernels with a division"
+    exit 0
+    ;;
+esac
 
 # ---- which object holds what ---------------------------------------------------------------------
 
