@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
 #include <xmmintrin.h>
 #endif
 #include "support_guest.h"
@@ -164,8 +164,9 @@ static void h70_threads_asked_for(void **state)
     guest_close(&g);
 }
 
-#if defined(__x86_64__)
-/* OpenMP's threads are the host's too: each finds the control word that it left. */
+#if defined(__x86_64__) && !defined(__clang__)
+/* OpenMP's threads are the host's too: each finds the control word that it left. Not so with libomp, which
+ * gives all threads of a region the control word of the opener. */
 static void h71_control_words_of_all_threads(void **state)
 {
     (void)state;
@@ -202,7 +203,7 @@ int main(void)
         cmocka_unit_test(h68_forked_child),
         cmocka_unit_test(h70_inside_a_region),
         cmocka_unit_test(h70_threads_asked_for),
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
         cmocka_unit_test(h71_control_words_of_all_threads),
 #endif
     };
