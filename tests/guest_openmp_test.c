@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__) && !defined(__clang__)
+#include <xmmintrin.h>
+#endif
 #include "support_guest.h"
 
 /* What a child finds out. */
@@ -161,6 +164,38 @@ static void h70_threads_asked_for(void **state)
     guest_close(&g);
 }
 
+#if defined(__x86_64__) && !defined(__clang__)
+/* OpenMP's threads are the host's too: each finds the control word that it left. Not so with libomp, which
+ * gives all threads of a region the control word of the opener. */
+static void h71_control_words_of_all_threads(void **state)
+{
+    (void)state;
+    /* FTZ, DAZ and rounding up; rounding to zero; division by zero and invalid operations trap */
+    static const unsigned control[3] = {0xdfc0, 0x7f80, 0x1d00};
+    enum { HOST = 0xffc0 }; /* the rest says which exceptions happened */
+    static guest g;
+    guest_open_algo(&g, LARGO_LAMB);
+    largo_ctx *ctx = test_ctx(3);
+    const uint64_t want = guest_run(&g, ctx, GUEST_STEP);
+    unsigned before[3] = {0}, after[3] = {0};
+#pragma omp parallel num_threads(3)
+    {
+        before[omp_get_thread_num()] = _mm_getcsr();
+        _mm_setcsr(control[omp_get_thread_num()]);
+    }
+    const uint64_t got = guest_run(&g, ctx, GUEST_STEP);
+#pragma omp parallel num_threads(3)
+    {
+        after[omp_get_thread_num()] = _mm_getcsr();
+        _mm_setcsr(before[omp_get_thread_num()]);
+    }
+    assert_int_equal(got, want);
+    for (int i = 0; i < 3; i++) assert_int_equal(after[i] & HOST, control[i] & HOST);
+    largo_ctx_destroy(ctx);
+    guest_close(&g);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +203,9 @@ int main(void)
         cmocka_unit_test(h68_forked_child),
         cmocka_unit_test(h70_inside_a_region),
         cmocka_unit_test(h70_threads_asked_for),
+#if defined(__x86_64__) && !defined(__clang__)
+        cmocka_unit_test(h71_control_words_of_all_threads),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
