@@ -39,8 +39,8 @@ static sizes count(size_t n_groups, const largo__group groups[])
             if (!largo__is_active(p)) continue;
             n.planned++;
             n.untold += (size_t)is_untold(&groups[g], p);
-            for (int32_t s = 0; s < largo__segments(p); s++)
-                n.units += largo__segment_part(p, s).n != 0;
+            const largo__here here = largo__segments_here(p);
+            n.units += (size_t)(here.end - here.first);
         }
     return n;
 }
@@ -79,11 +79,14 @@ static size_t add_units(largo__stepper *s, size_t unit, size_t shared, const lar
     const largo__planned *q = &s->planned[s->n_planned];
     const largo__family *family = largo__param_family(group->hyper, p);
     const int shares = is_shared(group, p);
-    for (int32_t i = 0; i < largo__segments(p); i++) {
+    for (int32_t i = 0; shares && i < largo__segments(p); i++) {
+        largo__shared *of = &s->plan.shared[shared + (size_t)i];
+        of->planned = s->n_planned;
+        if (p->stats) of->report = &p->stats[i];
+    }
+    const largo__here here = largo__segments_here(p);
+    for (int32_t i = here.first; i < here.end; i++) {
         const size_t place = shared + (size_t)i;
-        if (shares) s->plan.shared[place].planned = s->n_planned;
-        if (shares && p->stats) s->plan.shared[place].report = &p->stats[i];
-        if (!largo__segment_part(p, i).n) continue;
         if (shares) s->plan.shared[place].unit = unit;
         set_unit(&s->plan.unit[unit], family, p, i);
         s->plan.unit[unit].shared = shares ? place + 1 : 0;

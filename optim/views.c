@@ -45,6 +45,18 @@ largo__part largo__segment_part(const largo_param *param, int32_t segment)
     return part;
 }
 
+largo__here largo__segments_here(const largo_param *param)
+{
+    const int64_t here = largo__numel(&param->value);
+    const int64_t offset = largo__is_sharded(param) ? param->shard->offset : 0;
+    largo__here span = {0, 0};
+    if (!here) return span;
+    const int64_t count = largo__segment_part(param, 0).count;
+    span.first = (int32_t)(offset / count);
+    span.end = (int32_t)((offset + here - 1) / count) + 1;
+    return span;
+}
+
 largo__view largo__segment_view(const largo_param *param)
 {
     const largo_tensor t = largo__whole(param);
@@ -95,11 +107,15 @@ int64_t largo__slot_first(const largo__family *family, int slot, const largo_par
     if (family->slot_shape[slot] == LARGO__LIKE) return part.first;
     const largo__view view = largo__segment_view(param);
     if (family->slot_shape[slot] == LARGO__ROWS_OF) return part.first / view.cols;
-    int64_t matrices = 0;
-    for (int32_t s = 0; s < segment; s++) {
-        const largo__part before = largo__segment_part(param, s);
-        matrices += held_matrices(&view, &before);
-    }
+    /* Only the first and the last segment that are here may be so in part. */
+    const largo__here here = largo__segments_here(param);
+    const int32_t end = segment < here.end ? segment : here.end;
+    if (end <= here.first) return 0;
+    const largo__part first = largo__segment_part(param, here.first);
+    const largo__part last = largo__segment_part(param, end - 1);
+    int64_t matrices = held_matrices(&view, &first);
+    if (end - 1 > here.first) matrices += held_matrices(&view, &last);
+    if (end - 2 > here.first) matrices += (end - 2 - here.first) * view.matrices;
     return matrices * view.cols;
 }
 

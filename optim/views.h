@@ -31,6 +31,12 @@ typedef struct largo__part {
 } largo__part;
 largo__part largo__segment_part(const largo_param *param, int32_t segment);
 
+/* Segments [first, end) have elements here. The others may be many more than a loop should see. */
+typedef struct largo__here {
+    int32_t first, end;
+} largo__here;
+largo__here largo__segments_here(const largo_param *param);
+
 /* A segment as matrices: the last two dimensions are one, leading ones count them. */
 typedef struct largo__view {
     int64_t matrices, rows, cols;
