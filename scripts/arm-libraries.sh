@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 target=$PWD/build/aarch64-libraries
-[ ! -e "$target/complete" ] || exit 0
+packages="libcmocka0 libcmocka-dev libcjson1 libcjson-dev libxxhash-dev librandom123-dev libdlpack-dev"
+[ "$(cat "$target/complete" 2>/dev/null)" != "$packages" ] || exit 0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages"
@@ -20,9 +21,10 @@ arm_apt()
 }
 
 arm_apt update >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-(cd "$work/packages" && arm_apt download libcmocka0 libcmocka-dev libcjson1 libcjson-dev \
-    libxxhash-dev librandom123-dev) >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+# shellcheck disable=SC2086  # one word for each package
+(cd "$work/packages" && arm_apt download $packages) >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; exit 1; }
 rm -rf "$target"
 mkdir -p "$target"
 for package in "$work"/packages/*.deb; do dpkg-deb -x "$package" "$target"; done
-touch "$target/complete"
+echo "$packages" >"$target/complete"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #define XXH_INLINE_ALL
+/* By memcpy: gcc makes use of it that floats may not be read as u64. */
+#define XXH_FORCE_MEMORY_ACCESS 0
 #include <xxhash.h>
 #include "support.h"
 #include "core/context.h"
