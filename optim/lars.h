@@ -39,8 +39,8 @@ LARGO_FN float lars_taken(const largo__elem *x, float added, const largo__k *k)
     return k->nesterov ? fmaf(k->momentum, x->m, added) : x->m;
 }
 
-/* A factor is a pair: the second is 1, or a power of two that keeps the first in the range of float;
- * multiplying by it first is exact. */
+/* A factor is a pair: the second is 1, or a power of two that keeps the first in the range of
+ * float; multiplying by it first is exact. */
 LARGO_FN void lars_move(largo__elem *x, const float in[2], const float out[2], const largo__k *k)
 {
     const float added = in[0] * (in[1] * lars_clamped(x, k));

@@ -165,8 +165,8 @@ static void h08_lars_first_step(void **state)
     test_near(2, a.w, LIST(2.997, 3.996));
 }
 
-/* Of the old velocity, made at ten times the rate: LR_RATIO keeps all, RATIO a tenth, GRAD a tenth at
- * the new ratio too. */
+/* Of the old velocity, made at ten times the rate: LR_RATIO keeps all, RATIO a tenth, GRAD a tenth
+ * at the new ratio too. */
 static void h09_lars_learning_rate_falls(void **state)
 {
     (void)state;

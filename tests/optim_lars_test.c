@@ -241,8 +241,8 @@ static double length(const float *a, const float *b, size_t n)
     return sqrt(sum);
 }
 
-/* The first step is lr trust_coefficient |w| long, whatever g: lr ratio is 1e70 or 1e-36 here. Where
- * g is subnormal it has few digits; so has a velocity that holds it. */
+/* The first step is lr trust_coefficient |w| long, whatever g: lr ratio is 1e70 or 1e-66 here,
+ * far outside of float. */
 static void ratio_past_float(void **state)
 {
     (void)state;
