@@ -1,4 +1,4 @@
-/* labels: property short
+/* labels: property short no-valgrind
  *
  * A host with threads of its own and several contexts, all on OpenMP: same bits, no more threads than the
  * contexts ask for (H70). */

@@ -67,7 +67,7 @@ dividing_arm()
 case $machine in
 aarch64*)
     neon=$build/CMakeFiles/largo_kernels_neon.dir/cpu/kernels.c.o
-    dividing_arm "${neon/_neon./_scalar.}" scalar '^s[0-9]' >"$work/divide"
+    dividing_arm "${neon/_neon./_scalar.}" scalar '^s[0-9]' | grep -v '^largo__few_' >"$work/divide"
     for kernel in adamw_pass0 lamb_pass0 lamb_pass1 came1d_pass0; do
         grep -q "$kernel$" "$work/divide" || fail "$kernel does not divide"
     done
@@ -122,7 +122,8 @@ dividing()
         sort -u
 }
 
-dividing "$scalar" scalar '%xmm' >"$work/divide"
+# Those for a few elements are as wide as the compiler finds them worth; clang takes some one by one.
+dividing "$scalar" scalar '%xmm' | grep -v '^largo__few_' >"$work/divide"
 [ -s "$work/divide" ] || fail "no kernel of the scalar object divides"
 for kernel in adamw_pass0 lamb_pass0 lamb_pass1 came1d_pass0; do
     grep -q "$kernel$" "$work/divide" || fail "$kernel does not divide"
@@ -151,7 +152,7 @@ for isa in avx2 avx512; do
     code "${!isa}" | awk -F '\t' -v isa="_$isa" -v register=$register '
         ($2 ~ register || $2 ~ /^jmp +[0-9a-f]+ <largo__(span|tile)_[a-z0-9_]+>$/) &&
         (i = index($1, isa)) { print substr($1, 1, i - 1) }' | sort -u |
-        comm -23 "$work/kernels" - | while read -r kernel; do
+        comm -23 "$work/kernels" - | grep -v '^largo__few_' | while read -r kernel; do
         fail "${kernel}_$isa does not use $register"
     done
 done

@@ -1,4 +1,4 @@
-/* labels: oracle short
+/* labels: oracle short no-valgrind
  *
  * Rates and warm-up at another batch against golden/schedule.json (1 ulp), by hand, in bits, under
  * the host's floating-point control, and every error. */

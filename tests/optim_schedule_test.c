@@ -1,4 +1,4 @@
-/* labels: oracle short
+/* labels: oracle short no-valgrind
  *
  * Learning-rate schedules against golden/schedule.json (1 ulp; cosine 2^-52 of lr), against libm in long double, in
  * bits, and the properties that the header promises. */
