@@ -48,6 +48,7 @@ typedef struct largo__d {
     double weight_decay, trust_coefficient; /* the latter 1 where it is not used */
     double weight_norm_min, weight_norm_max, trust_ratio_min, trust_ratio_max;
     double lr_in, lr_out; /* LARS: lr as a factor into the velocity, and out of it */
+    float still[2];       /* LARS: the one of them that the ratio does not touch, split */
     int ratio_out;        /* LARS: the ratio is a factor out of the velocity */
     int larc;
 } largo__d;

@@ -54,6 +54,7 @@ void largo__constants_fill(const largo_hyper *h, int no_decay, int64_t t, largo_
     d->trust_ratio_max = h->trust_ratio_max;
     largo__split(d->lr_in, k->lr_in);
     largo__split(d->lr_out, k->lr_out);
+    for (int i = 0; i < 2; i++) d->still[i] = d->ratio_out ? k->lr_in[i] : k->lr_out[i];
 }
 
 void largo__group_scan_fill(const largo_hyper *h, largo__group_scan *scan)

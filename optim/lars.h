@@ -88,8 +88,10 @@ LARGO_FN double lars_finish(double weight, double other, double extra, const lar
 {
     double ratio = largo__trust_ratio(weight, other, extra, d);
     if (d->larc) ratio = ratio >= d->lr ? 1.0 : ratio / d->lr; /* NaN stays */
-    largo__split(d->ratio_out ? d->lr_in : d->lr_in * ratio, &seg[0]);
-    largo__split(d->ratio_out ? d->lr_out * ratio : d->lr_out, &seg[2]);
+    const int moving = d->ratio_out ? 2 : 0;
+    largo__split((d->ratio_out ? d->lr_out : d->lr_in) * ratio, &seg[moving]);
+    seg[2 - moving] = d->still[0];
+    seg[3 - moving] = d->still[1];
     return ratio;
 }
 
