@@ -191,11 +191,10 @@ static void run_phases(const largo_ctx *ctx, largo__run *run)
 {
     const size_t first = run->layout->phase;
     if (first >= run->end) return;
-    if (run->layout->threads == 1)
-        run_serial(run, first);
-    else if (ctx->options.parallel)
+    const int is_alone = run->layout->threads == 1;
+    if (!is_alone && ctx->options.parallel)
         run_host(ctx, run, first);
-    else if (may_open_region(ctx->device))
+    else if (!is_alone && may_open_region(ctx->device))
         run_openmp(run, first);
     else
         run_serial(run, first);
@@ -213,16 +212,17 @@ static largo_status round_cpu(largo_ctx *ctx, largo__plan *plan, int first, larg
     } else {
         largo__stop_take(plan, layout, layout->stop++);
     }
-    layout->stop = largo__next_stop(plan, layout->stop);
+    layout->stop = largo__next_stop(plan, layout, layout->stop);
     largo__run run = {plan, layout, d->kernels, result, largo__stop_phase(layout, layout->stop), 0};
     run_phases(ctx, &run);
     layout->phase = run.end;
     if (result->bad) return LARGO_OK;
-    result->written = largo__is_written_at(plan, layout->stop);
-    if (layout->stop < LARGO__STOPS)
-        largo__stop_pack(plan, layout, layout->stop, next);
-    else
+    if (layout->stop == LARGO__STOPS) {
         largo__report_shared(plan, layout);
+        return LARGO_OK;
+    }
+    result->written = layout->stop_plan[layout->stop].is_written;
+    largo__stop_pack(plan, layout, layout->stop, next);
     return LARGO_OK;
 }
 

@@ -60,11 +60,6 @@ static int is_any(const largo__unit *unit)
 
 typedef int class_fn(const largo__unit *unit);
 
-int64_t largo__super_tiles(const largo__unit *unit)
-{
-    return (unit->rows + LARGO__SUPER_ROWS - 1) / LARGO__SUPER_ROWS;
-}
-
 static int64_t rows_here(const largo__unit *unit)
 {
     return unit->n / unit->cols;
@@ -80,7 +75,7 @@ largo__held largo__held_matrices(const largo__unit *unit)
 /* The super tile of a row, counted over all matrices. */
 static int64_t tile_of(const largo__unit *unit, int64_t row)
 {
-    return row / unit->rows * largo__super_tiles(unit) + row % unit->rows / LARGO__SUPER_ROWS;
+    return row / unit->rows * largo__super_tiles(unit->rows) + row % unit->rows / LARGO__SUPER_ROWS;
 }
 
 largo__held largo__held_tiles(const largo__unit *unit)
@@ -467,7 +462,8 @@ static void take_lines(arena *a, const largo__unit *unit, largo__work *work)
     work->row = take(a, rows, sizeof(float));
     work->col = take(a, cols, sizeof(float));
     work->row_stat = take(a, rows, sizeof *work->row_stat);
-    work->col_stat = take(a, cols * size_of(largo__super_tiles(unit)), sizeof *work->col_stat);
+    work->col_stat =
+        take(a, cols * size_of(largo__super_tiles(unit->rows)), sizeof *work->col_stat);
     work->mean = take(a, size_of(held.end - held.first), sizeof(double));
 }
 
@@ -484,7 +480,7 @@ static void take_scratch(arena *a, const builder *b, largo__scratch *scratch, si
         if (unit->family->kept && unit->n > u) u = unit->n;
         if (!unit->family->is_matrix) continue;
         if (unit->matrices * unit->rows > most.rows) most.rows = unit->matrices * unit->rows;
-        const int64_t slots = unit->matrices * unit->cols * largo__super_tiles(unit);
+        const int64_t slots = unit->matrices * unit->cols * largo__super_tiles(unit->rows);
         if (slots > most.cols) most.cols = slots;
     }
     if (u && u < LARGO__TOGETHER * LARGO__TINY) u = LARGO__TOGETHER * LARGO__TINY;
@@ -524,7 +520,7 @@ static void take_accumulators(arena *a, const builder *b, largo__layout *l)
         l->work[u].rows = rows;
     }
     l->accumulator_bytes = a->used - begin;
-    l->wire = take(a, largo__wire_words(b->plan), 8);
+    l->wire = take(a, largo__wire_words(l), 8);
 }
 
 static void lay_out(arena *a, builder *b, largo__layout *l)
@@ -564,6 +560,7 @@ largo__layout *largo__layout_make(largo_ctx *ctx, const largo__plan *plan, size_
     largo__layout counted = {0};
     builder b = {plan, &counted, 1, 0, 0, 0, cache, 0};
     b.threads = counted.threads = useful_threads(&b, threads);
+    largo__stops_count(plan, counted.stop_plan);
     emit_all(&b);
     counted.items = b.items;
     counted.phases = b.lists / b.threads;

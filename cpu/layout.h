@@ -82,6 +82,12 @@ typedef enum largo__stop_kind {
 } largo__stop_kind;
 enum { LARGO__STOPS = LARGO__STOP_PASSES + LARGO__MAX_PASSES * LARGO__STOP_KINDS };
 
+/* What every step of a plan finds at a stop. */
+typedef struct largo__stop_plan {
+    size_t values;  /* to reduce: numbers, or sums of LARGO__EXACT_WORDS of them */
+    int is_written; /* something of a shared segment, before that */
+} largo__stop_plan;
+
 typedef struct largo__layout {
     size_t threads, phases, items;
     largo__item *item;
@@ -92,7 +98,8 @@ typedef struct largo__layout {
     largo__stats *shared;     /* [plan.n_shared] */
     void *accumulators;       /* found, shared, and every sum and rows: zeroed before a step */
     size_t accumulator_bytes;
-    void *wire;                       /* what is reduced, as the host sees it */
+    void *wire; /* what is reduced, as the host sees it */
+    largo__stop_plan stop_plan[LARGO__STOPS];
     size_t decide_phase, scan_phases; /* a step without a scan begins at phase scan_phases */
     size_t shared_phase;              /* of shared units: two for each pass, one for their lines */
     size_t phase;                     /* the next one of the step under way */
@@ -101,7 +108,11 @@ typedef struct largo__layout {
     size_t bytes;
 } largo__layout;
 
-int64_t largo__super_tiles(const largo__unit *unit); /* of one matrix */
+/* Of a matrix with so many rows. */
+static inline int64_t largo__super_tiles(int64_t rows)
+{
+    return (rows + LARGO__SUPER_ROWS - 1) / LARGO__SUPER_ROWS;
+}
 
 /* Matrices and super tiles that have a row here, counted over all matrices: [first, end). */
 typedef struct largo__held {

@@ -22,7 +22,7 @@ static void finish_matrix(const largo__unit *unit, const largo__work *work, int 
 /* The rows of super tile i, counted over all matrices, that are here. */
 static largo__tile tile_at(const largo__unit *unit, const largo__work *work, int64_t i)
 {
-    const int64_t per_matrix = largo__super_tiles(unit), matrix = i / per_matrix;
+    const int64_t per_matrix = largo__super_tiles(unit->rows), matrix = i / per_matrix;
     const int64_t start = matrix * unit->rows, here_end = unit->first_row + unit->n / unit->cols;
     int64_t row = start + i % per_matrix * LARGO__SUPER_ROWS, end = row + LARGO__SUPER_ROWS;
     if (end > start + unit->rows) end = start + unit->rows;
@@ -65,7 +65,7 @@ static void pass_tiles(const largo__run *run, const largo__unit *unit, const lar
                        largo__stats *stats)
 {
     const largo__pass *row = &work->family->pass[pass];
-    const int64_t per_matrix = largo__super_tiles(unit);
+    const int64_t per_matrix = largo__super_tiles(unit->rows);
     double strips[LARGO__SUPER_ROWS / LARGO__TILE_ROWS][2];
     largo__k k = c->k;
     int64_t finished = -1;
@@ -99,7 +99,7 @@ static void finish_cols(const largo__unit *unit, const largo__work *work, int pa
                         const largo__d *d, int64_t begin, int64_t end)
 {
     const largo__pass *row = &work->family->pass[pass];
-    const int64_t tiles = largo__super_tiles(unit), cols = unit->cols;
+    const int64_t tiles = largo__super_tiles(unit->rows), cols = unit->cols;
     float *state = row->col_slot < 0 ? NULL : unit->state[row->col_slot];
     for (int64_t j = begin; j < end; j++) {
         double(*slots)[2] = work->col_stat + j / cols * tiles * cols + j % cols;
@@ -174,7 +174,7 @@ void largo__whole_matrix(const largo__run *run, const largo__unit *unit, const l
     largo__stats_clear(&stats);
     work.family = unit->family;
     work.stats = &stats;
-    const int64_t tiles = largo__super_tiles(unit) * unit->matrices;
+    const int64_t tiles = largo__super_tiles(unit->rows) * unit->matrices;
     for (int pass = 0; pass < largo__passes(unit->family); pass++) {
         pass_tiles(run, unit, &work, pass, c, 0, tiles, &stats);
         if (unit->family->pass[pass].line)

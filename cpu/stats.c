@@ -77,11 +77,6 @@ static stop stop_of(int number)
     return s;
 }
 
-static int64_t super_tiles(const largo__shared *shared)
-{
-    return (shared->rows + LARGO__SUPER_ROWS - 1) / LARGO__SUPER_ROWS;
-}
-
 /* How many values of 8 or 4 bytes, or sums of LARGO__EXACT_WORDS, a segment has at a stop. */
 static size_t values_of(const largo__shared *shared, const stop *s)
 {
@@ -93,15 +88,29 @@ static size_t values_of(const largo__shared *shared, const stop *s)
         return p->segment ? (size_t)p->terms : 0;
     if (p->scope != LARGO__ROW_COL) return 0;
     const size_t cols = (size_t)(shared->matrices * shared->cols * p->terms);
-    return s->kind == LARGO__STOP_COL_MAX ? cols : cols * (size_t)super_tiles(shared);
+    return s->kind == LARGO__STOP_COL_MAX ? cols : cols * (size_t)largo__super_tiles(shared->rows);
 }
 
-static size_t count(const largo__plan *plan, const stop *s)
+/* Has pass `pass` of a family written when its step waits there? */
+static int has_written(const largo__family *family, int pass, const stop *s)
 {
-    if (s->is_found) return plan->scan && plan->joint ? plan->groups : 0;
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_shared; i++) n += values_of(&plan->shared[i], s);
-    return n;
+    const largo__pass *p = &family->pass[pass];
+    const int has_lines = pass < s->pass || s->kind == LARGO__STOP_ROWS;
+    return p->writes || (has_lines && p->line && p->row_slot >= 0);
+}
+
+void largo__stops_count(const largo__plan *plan, largo__stop_plan stops[LARGO__STOPS])
+{
+    for (int number = 0; number < LARGO__STOPS; number++) {
+        const stop s = stop_of(number);
+        largo__stop_plan at = {s.is_found ? plan->groups : 0, 0};
+        for (size_t i = 0; !s.is_found && i < plan->n_shared; i++) {
+            at.values += values_of(&plan->shared[i], &s);
+            for (int pass = 0; pass <= s.pass; pass++)
+                at.is_written |= has_written(plan->shared[i].family, pass, &s);
+        }
+        stops[number] = at;
+    }
 }
 
 static int is_exact(const stop *s)
@@ -116,12 +125,12 @@ static size_t value_bytes(const stop *s)
     return s->op == LARGO__MAX ? sizeof(uint32_t) : sizeof(double);
 }
 
-size_t largo__wire_words(const largo__plan *plan)
+size_t largo__wire_words(const largo__layout *layout)
 {
-    size_t most = plan->groups * sizeof(largo__exact);
-    for (int number = LARGO__STOP_PASSES; number < LARGO__STOPS; number++) {
+    size_t most = 0;
+    for (int number = 0; number < LARGO__STOPS; number++) {
         const stop s = stop_of(number);
-        const size_t bytes = largo__size(count(plan, &s), value_bytes(&s), 0);
+        const size_t bytes = largo__size(layout->stop_plan[number].values, value_bytes(&s), 0);
         if (bytes > most) most = bytes;
     }
     return most / 8 + (most % 8 != 0);
@@ -155,7 +164,6 @@ static void take_stats(largo__stats *stats, int terms, const stop *s, const void
 
 /* A unit of this rank that has a part of shared matrices. */
 typedef struct lines {
-    const largo__shared *shared;
     const largo__unit *unit;
     const largo__work *work;
     const largo__pass *p;
@@ -163,52 +171,59 @@ typedef struct lines {
     int pass;
 } lines;
 
-/* Slots of super tiles that this rank has rows of; super tile i is at i in the wire. */
-static void pack_slots(const lines *l, double *wire)
+/* One statistic of a column in a super tile, and its value in the wire. */
+typedef void move_fn(double *stat, void *wire, int64_t place);
+
+LARGO_FN void pack_slot(double *stat, void *wire, int64_t place)
 {
-    const int64_t cols = l->unit->cols, terms = l->p->terms;
-    const int64_t first = l->matrices.first * super_tiles(l->shared);
-    for (int64_t i = l->tiles.first; i < l->tiles.end; i++)
-        for (int64_t j = 0; j < cols; j++)
-            for (int64_t t = 0; t < terms; t++)
-                wire[(i * cols + j) * terms + t] = l->work->col_stat[(i - first) * cols + j][t];
+    ((double *)wire)[place] = *stat;
 }
 
-static void take_slots(const lines *l, const double *wire)
+LARGO_FN void take_slot(double *stat, void *wire, int64_t place)
 {
-    const int64_t cols = l->unit->cols, terms = l->p->terms, tiles = super_tiles(l->shared);
-    const int64_t first = l->matrices.first * tiles;
-    for (int64_t i = first; i < l->matrices.end * tiles; i++)
-        for (int64_t j = 0; j < cols; j++)
-            for (int64_t t = 0; t < terms; t++)
-                l->work->col_stat[(i - first) * cols + j][t] = wire[(i * cols + j) * terms + t];
+    *stat = ((const double *)wire)[place];
 }
 
-/* The largest of a column over the super tiles of its matrix that are here. */
-static void pack_maxima(const lines *l, uint32_t *wire)
+/* The largest over the super tiles of its matrix that are here. */
+LARGO_FN void pack_maximum(double *stat, void *wire, int64_t place)
 {
-    const int64_t cols = l->unit->cols, terms = l->p->terms, tiles = super_tiles(l->shared);
-    const int64_t first = l->matrices.first * tiles;
-    for (int64_t i = l->tiles.first; i < l->tiles.end; i++)
-        for (int64_t j = 0; j < cols; j++)
-            for (int64_t t = 0; t < terms; t++) {
-                const double stat = l->work->col_stat[(i - first) * cols + j][t];
-                uint32_t *max = &wire[(i / tiles * cols + j) * terms + t];
-                const uint32_t bits = largo__magnitude_bits((float)stat);
-                if (bits > *max) *max = bits;
-            }
+    uint32_t *max = (uint32_t *)wire + place;
+    const uint32_t bits = largo__magnitude_bits((float)*stat);
+    if (bits > *max) *max = bits;
 }
 
 /* Each super tile of a column gets that of the whole: joining them is the same. */
-static void take_maxima(const lines *l, const uint32_t *wire)
+LARGO_FN void take_maximum(double *stat, void *wire, int64_t place)
 {
-    const int64_t cols = l->unit->cols, terms = l->p->terms, tiles = super_tiles(l->shared);
-    const int64_t first = l->matrices.first * tiles;
-    for (int64_t i = first; i < l->matrices.end * tiles; i++)
+    *stat = largo__magnitude(((const uint32_t *)wire)[place]);
+}
+
+/* Columns of super tiles [tiles.first, tiles.end). The wire has values for each super tile, or for
+ * `per` of them, a matrix, together. */
+LARGO_FN void move_cols(const lines *l, largo__held tiles, int64_t per, void *wire, move_fn *move)
+{
+    const int64_t cols = l->unit->cols, terms = l->p->terms;
+    const int64_t first = l->matrices.first * largo__super_tiles(l->unit->rows);
+    for (int64_t i = tiles.first; i < tiles.end; i++)
         for (int64_t j = 0; j < cols; j++)
             for (int64_t t = 0; t < terms; t++)
-                l->work->col_stat[(i - first) * cols + j][t] =
-                    largo__magnitude(wire[(i / tiles * cols + j) * terms + t]);
+                move(&l->work->col_stat[(i - first) * cols + j][t], wire,
+                     (i / per * cols + j) * terms + t);
+}
+
+/* A rank sends what it has rows of, and takes what its matrices need. */
+static void exchange_cols(const lines *l, const stop *s, void *wire, int packs)
+{
+    const int64_t per = largo__super_tiles(l->unit->rows);
+    const largo__held all = {l->matrices.first * per, l->matrices.end * per};
+    if (s->op == LARGO__MAX && packs)
+        move_cols(l, l->tiles, per, wire, pack_maximum);
+    else if (s->op == LARGO__MAX)
+        move_cols(l, all, per, wire, take_maximum);
+    else if (packs)
+        move_cols(l, l->tiles, 1, wire, pack_slot);
+    else
+        move_cols(l, all, 1, wire, take_slot);
 }
 
 static largo__exact *rows_of(const lines *l)
@@ -216,26 +231,15 @@ static largo__exact *rows_of(const lines *l)
     return &l->work->rows[l->pass * (l->matrices.end - l->matrices.first)];
 }
 
-static void pack_rows(const lines *l, largo__exact *wire)
+static void exchange_rows(const lines *l, largo__exact *wire, int packs)
 {
-    for (int64_t m = l->matrices.first; m < l->matrices.end; m++)
-        pack_exact(&rows_of(l)[m - l->matrices.first], &wire[m]);
-}
-
-static void take_rows(const lines *l, const largo__exact *wire)
-{
-    for (int64_t m = l->matrices.first; m < l->matrices.end; m++)
-        rows_of(l)[m - l->matrices.first] = wire[m];
-}
-
-static void exchange_lines(const lines *l, const stop *s, void *wire, int packs)
-{
-    if (s->kind == LARGO__STOP_ROWS)
-        packs ? pack_rows(l, wire) : take_rows(l, wire);
-    else if (s->kind == LARGO__STOP_COL_MAX)
-        packs ? pack_maxima(l, wire) : take_maxima(l, wire);
-    else
-        packs ? pack_slots(l, wire) : take_slots(l, wire);
+    for (int64_t m = l->matrices.first; m < l->matrices.end; m++) {
+        largo__exact *sum = &rows_of(l)[m - l->matrices.first];
+        if (packs)
+            pack_exact(sum, &wire[m]);
+        else
+            *sum = wire[m];
+    }
 }
 
 /* Put what is reduced at a stop into the wire, or take it from there. */
@@ -255,39 +259,27 @@ static void exchange(const largo__plan *plan, largo__layout *layout, const stop 
             packs ? pack_stats(stats, p->terms, s, wire) : take_stats(stats, p->terms, s, wire);
         } else if (n && shared->unit != LARGO__NO_UNIT) {
             const largo__unit *unit = &plan->unit[shared->unit];
-            const lines l = {shared,
-                             unit,
+            const lines l = {unit,
                              &layout->work[shared->unit],
                              p,
                              largo__held_matrices(unit),
                              largo__held_tiles(unit),
                              s->pass};
-            exchange_lines(&l, s, wire, packs);
+            if (s->kind == LARGO__STOP_ROWS)
+                exchange_rows(&l, (largo__exact *)wire, packs);
+            else
+                exchange_cols(&l, s, wire, packs);
         }
         wire += n * value_bytes(s);
     }
 }
 
-int largo__next_stop(const largo__plan *plan, int from)
+int largo__next_stop(const largo__plan *plan, const largo__layout *layout, int from)
 {
-    for (int number = from; number < LARGO__STOPS; number++) {
-        const stop s = stop_of(number);
-        if (count(plan, &s)) return number;
-    }
-    return LARGO__STOPS;
-}
-
-int largo__is_written_at(const largo__plan *plan, int number)
-{
-    const stop s = stop_of(number);
-    if (number == LARGO__STOPS || s.is_found) return 0;
-    for (size_t i = 0; i < plan->n_shared; i++)
-        for (int pass = 0; pass <= s.pass; pass++) {
-            const largo__pass *p = &plan->shared[i].family->pass[pass];
-            const int has_lines = pass < s.pass || s.kind == LARGO__STOP_ROWS;
-            if (p->writes || (has_lines && p->line && p->row_slot >= 0)) return 1;
-        }
-    return 0;
+    int number = from;
+    if (number < LARGO__STOP_PASSES && !(plan->scan && plan->joint)) number = LARGO__STOP_PASSES;
+    while (number < LARGO__STOPS && !layout->stop_plan[number].values) number++;
+    return number;
 }
 
 size_t largo__stop_phase(const largo__layout *layout, int number)
@@ -302,7 +294,7 @@ void largo__stop_pack(const largo__plan *plan, largo__layout *layout, int number
                       largo_reduction *next)
 {
     const stop s = stop_of(number);
-    const size_t n = count(plan, &s);
+    const size_t n = layout->stop_plan[number].values;
     memset(layout->wire, 0, n * value_bytes(&s));
     exchange(plan, layout, &s, 1);
     next->values = layout->wire;

@@ -19,14 +19,14 @@ void largo__stats_round(const largo__pass *p, const largo__stats *stats, double 
 
 /* ---- across ranks ---- */
 
-/* What the largest of a plan's reductions takes, in words of 8 bytes. */
-size_t largo__wire_words(const largo__plan *plan);
+/* What there is to reduce at each stop. */
+void largo__stops_count(const largo__plan *plan, largo__stop_plan stops[LARGO__STOPS]);
 
-/* The first stop from `from` on that has something to reduce; LARGO__STOPS: none. */
-int largo__next_stop(const largo__plan *plan, int from);
+/* What the largest of a layout's reductions takes, in words of 8 bytes. */
+size_t largo__wire_words(const largo__layout *layout);
 
-/* Has anything of a shared segment been written when a step waits there? */
-int largo__is_written_at(const largo__plan *plan, int stop);
+/* The first stop from `from` on where this step has something to reduce; LARGO__STOPS: none. */
+int largo__next_stop(const largo__plan *plan, const largo__layout *layout, int from);
 
 /* The phase that may begin once it is reduced. */
 size_t largo__stop_phase(const largo__layout *layout, int stop);
