@@ -127,19 +127,26 @@ void Bench::refill_gradient() const
     fill_normal((*arrays)[G], n, 1e-3f, 2, threads);
 }
 
+// Seconds in which `body` is done with n elements, each thread with its range.
+template <class Body> double by_threads(std::size_t n, int threads, const Body &body)
+{
+    const double start = now();
+#pragma omp parallel num_threads(threads)
+    {
+        const Range r = part(n, omp_get_thread_num(), omp_get_num_threads());
+        body(r.begin, r.end - r.begin);
+    }
+    return now() - start;
+}
+
 Variant Bench::floor() const
 {
     const Loops &loops = best_loops();
     return {"floor", 28.0 * static_cast<double>(n), [this, &loops] {
-                const double start = now();
-#pragma omp parallel num_threads(threads)
-                {
-                    const Range r = part(n, omp_get_thread_num(), omp_get_num_threads());
-                    const Arrays &a = *arrays;
-                    loops.floor28(a[P] + r.begin, a[G] + r.begin, a[M] + r.begin, a[V] + r.begin,
-                                  r.end - r.begin);
-                }
-                return now() - start;
+                const Arrays &a = *arrays;
+                return by_threads(n, threads, [&](std::size_t at, std::size_t count) {
+                    loops.floor28(a[P] + at, a[G] + at, a[M] + at, a[V] + at, count);
+                });
             }};
 }
 
@@ -174,13 +181,10 @@ Variant Bench::read() const
 {
     const Loops &loops = best_loops();
     return {"read", 4.0 * static_cast<double>(n), [this, &loops] {
-                const double start = now();
-#pragma omp parallel num_threads(threads)
-                {
-                    const Range r = part(n, omp_get_thread_num(), omp_get_num_threads());
-                    sink = loops.read((*arrays)[G] + r.begin, r.end - r.begin);
-                }
-                return now() - start;
+                const float *g = (*arrays)[G];
+                return by_threads(n, threads, [&](std::size_t at, std::size_t count) {
+                    sink = loops.read(g + at, count);
+                });
             }};
 }
 
@@ -220,7 +224,8 @@ std::vector<largo_param> params_of(const Bench &b, const Optimizer &o)
     return params;
 }
 
-Variant Bench::step(const Optimizer &o) const
+std::shared_ptr<largo_optim> make_optim(const largo_hyper &hyper,
+                                        const std::vector<largo_param> &params, int threads)
 {
     largo_ctx_options options = LARGO_CTX_OPTIONS;
     options.threads = threads;
@@ -230,10 +235,15 @@ Variant Bench::step(const Optimizer &o) const
     check(largo_optim_create(ctx, &raw), "largo_optim_create");
     largo_ctx_destroy(ctx); // the object keeps it
     const std::shared_ptr<largo_optim> optim(raw, largo_optim_destroy);
-    const largo_hyper hyper = hyper_of(o);
-    const std::vector<largo_param> params = params_of(*this, o);
     check(largo_optim_add_group(raw, &hyper, params.size(), params.data(), nullptr),
           "largo_optim_add_group");
+    return optim;
+}
+
+Variant Bench::step(const Optimizer &o) const
+{
+    const std::shared_ptr<largo_optim> optim =
+        make_optim(hyper_of(o), params_of(*this, o), threads);
     const int bytes = family_bytes(o.family) + (o.scan ? family_bytes("scan") : 0);
     const bool spoils_gradient = o.scratch;
     return {o.name, static_cast<double>(bytes) * static_cast<double>(n),
@@ -250,23 +260,13 @@ Variant Bench::step(const Optimizer &o) const
 // their norm.
 Variant Bench::scan() const
 {
-    largo_ctx_options options = LARGO_CTX_OPTIONS;
-    options.threads = threads;
-    largo_ctx *ctx;
-    check(largo_ctx_create(&options, &ctx), "largo_ctx_create");
-    largo_optim *raw;
-    check(largo_optim_create(ctx, &raw), "largo_optim_create");
-    largo_ctx_destroy(ctx);
-    const std::shared_ptr<largo_optim> optim(raw, largo_optim_destroy);
     const Optimizer adamw = {"", LARGO_ADAMW, "adamw", false, true};
-    const largo_hyper hyper = hyper_of(adamw);
     static float bad[4] = {0.0f, NAN, 0.0f, 0.0f};
     std::vector<largo_param> params = params_of(*this, adamw);
     params.insert(params.begin(), largo_param_f32(&bad[0], &bad[1], 1, 1));
     params[0].state[0] = &bad[2];
     params[0].state[1] = &bad[3];
-    check(largo_optim_add_group(raw, &hyper, params.size(), params.data(), nullptr),
-          "largo_optim_add_group");
+    const std::shared_ptr<largo_optim> optim = make_optim(hyper_of(adamw), params, threads);
     return {"scan", 4.0 * static_cast<double>(n), [optim] {
                 const double start = now();
                 check(largo_optim_step(optim.get()), "largo_optim_step", LARGO_SKIPPED);

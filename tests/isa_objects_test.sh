@@ -32,7 +32,7 @@ code()
 {
     "$objdump" -d --no-show-raw-insn -w "$1" | awk '
         /^[0-9a-f]+ <.*>:$/ { f = $2; gsub(/[<>:]/, "", f); next }
-        /^ *[0-9a-f]+:\t/ { sub(/^ *[0-9a-f]+:\t/, ""); print f "\t" $0 }'
+        /^ *[0-9a-f]+:\t/ { sub(/^ *[0-9a-f]+:\t/, ""); gsub(/\t/, " "); print f "\t" $0 }'
 }
 
 # level: of each instruction on stdin that is more than x86-64 has. 1: VEX, BMI or FMA; 2: AVX-512,
@@ -55,25 +55,39 @@ level()
 # most FILE: the highest level in it.
 most() { code "$1" | level | cut -f 1 | sort -nr | head -n 1 | grep . || echo 0; }
 
-# ---- AArch64 -------------------------------------------------------------------------------------
-
-# dividing_arm FILE ISA OPERANDS: kernels that divide so, without the ISA's name.
-dividing_arm()
+# dividing FILE ISA DIVISION: kernels with such an instruction, without the ISA's name. Those for a few
+# elements are left out: they are as wide as the compiler finds them worth; clang takes some one by one.
+dividing()
 {
-    code "$1" | awk -F '\t' -v isa="_$2" -v operands="$3" '
-        $2 == "fdiv" && $3 ~ operands && (i = index($1, isa)) { print substr($1, 1, i - 1) }' | sort -u
+    code "$1" | awk -F '\t' -v isa="_$2" -v division="$3" '
+        $2 ~ division && (i = index($1, isa)) { print substr($1, 1, i - 1) }' |
+        grep -v '^largo__few_' | sort -u
 }
+
+# divides FILE DIVISION: the scalar object has them; their names are kept in $work/divide.
+divides()
+{
+    dividing "$1" scalar "$2" >"$work/divide"
+    for kernel in adamw_pass0 lamb_pass0 lamb_pass1 came1d_pass0; do
+        grep -q "$kernel$" "$work/divide" || fail "$kernel does not divide"
+    done
+}
+
+# packed FILE ISA DIVISION: each of them divides so.
+packed()
+{
+    dividing "$1" "$2" "$3" | comm -23 "$work/divide" - | while read -r kernel; do
+        fail "${kernel}_$2 has no packed division"
+    done
+}
+
+# ---- AArch64 -------------------------------------------------------------------------------------
 
 case $machine in
 aarch64*)
     neon=$build/CMakeFiles/largo_kernels_neon.dir/cpu/kernels.c.o
-    dividing_arm "${neon/_neon./_scalar.}" scalar '^s[0-9]' | grep -v '^largo__few_' >"$work/divide"
-    for kernel in adamw_pass0 lamb_pass0 lamb_pass1 came1d_pass0; do
-        grep -q "$kernel$" "$work/divide" || fail "$kernel does not divide"
-    done
-    dividing_arm "$neon" neon '\.4s' | comm -23 "$work/divide" - | while read -r kernel; do
-        fail "${kernel}_neon has no packed division (fdiv .4s)"
-    done
+    divides "${neon/_neon./_scalar.}" '^fdiv s[0-9]'
+    packed "$neon" neon '^fdiv v[0-9]+\\.4s'
     code "$neon" | grep -E $'\t''blr\b' && fail "the neon kernels call through a pointer"
     [ ! -e "$work/failed" ] || exit 1
     echo "$(wc -l <"$work/divide") kernels with a division"
@@ -114,26 +128,9 @@ code "$build/liblargo.so" | level |
 
 # ---- the kernels ---------------------------------------------------------------------------------
 
-# dividing FILE ISA REGISTER: kernels with a division in such registers, without the ISA's name.
-dividing()
-{
-    code "$1" | awk -F '\t' -v isa="_$2" -v register="$3" '
-        $2 ~ /^v?div[ps]s / && $2 ~ register && (i = index($1, isa)) { print substr($1, 1, i - 1) }' |
-        sort -u
-}
-
-# Those for a few elements are as wide as the compiler finds them worth; clang takes some one by one.
-dividing "$scalar" scalar '%xmm' | grep -v '^largo__few_' >"$work/divide"
-[ -s "$work/divide" ] || fail "no kernel of the scalar object divides"
-for kernel in adamw_pass0 lamb_pass0 lamb_pass1 came1d_pass0; do
-    grep -q "$kernel$" "$work/divide" || fail "$kernel does not divide"
-done
-dividing "$avx2" avx2 '%ymm' | comm -23 "$work/divide" - | while read -r kernel; do
-    fail "${kernel}_avx2 has no packed division (vdivps ymm)"
-done
-dividing "$avx512" avx512 '%zmm' | comm -23 "$work/divide" - | while read -r kernel; do
-    fail "${kernel}_avx512 has no packed division (vdivps zmm)"
-done
+divides "$scalar" '^v?div[ps]s .*%xmm'
+packed "$avx2" avx2 '^v?div[ps]s .*%ymm'
+packed "$avx512" avx512 '^v?div[ps]s .*%zmm'
 
 # kernels FILE ISA: all of them, without the ISA's name.
 kernels()

@@ -231,16 +231,6 @@ static void clip_threshold_bounds_elements(void **state)
 
 /* ---- factors past the range of float ---- */
 
-static double length(const float *a, const float *b, size_t n)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)a[i] - (b ? (double)b[i] : 0.0);
-        sum += d * d;
-    }
-    return sqrt(sum);
-}
-
 /* The first step is lr trust_coefficient |w| long, whatever g: lr ratio is 1e70 or 1e-66 here,
  * far outside of float. */
 static void ratio_past_float(void **state)
@@ -263,7 +253,8 @@ static void ratio_past_float(void **state)
                 q.state0[0][i] = 0.0f;
             }
             step(&h, &q);
-            const double want = 0.5 * length(q.p0, NULL, q.n), got = length(q.p, q.p0, q.n);
+            const double want = 0.5 * test_distance(q.p0, NULL, q.n),
+                         got = test_distance(q.p, q.p0, q.n);
             if (!(fabs(got / want - 1.0) <= 1e-6))
                 fail_msg("place %d, g %g, w %g: %.9g of the length", place, size[k][0], size[k][1],
                          got / want);

@@ -258,16 +258,6 @@ static void scratch_gradients(void **state)
     same_after(give_gradient_away);
 }
 
-static double norm(const float *x, const float *y, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)x[i] - (y ? (double)y[i] : 0.0);
-        sum += d * d;
-    }
-    return sqrt(sum);
-}
-
 /* LAMB moves a tensor by lr |w|, and does not care how long the gradient is. */
 static void lamb_steps_by_lr_times_norm(void **state)
 {
@@ -284,10 +274,10 @@ static void lamb_steps_by_lr_times_norm(void **state)
             tensor x = make_vector(&h, 21, sizes[s]), w = make_vector(&h, 21, sizes[s]);
             for (size_t i = 0; i < x.n; i++) x.grad[i] = ldexpf(x.grad[i], power);
             assert_ok(largo_step(ctx, &h, 1, 1, &x.param));
-            const double moved = norm(x.value, w.value, x.n),
-                         want = 0.01 * norm(w.value, NULL, x.n);
+            const double moved = test_distance(x.value, w.value, x.n),
+                         want = 0.01 * test_distance(w.value, NULL, x.n);
             assert_true(fabs(moved - want) <= 1e-5 * want);
-            assert_true(norm(x.value, first.value, x.n) <= 1e-5 * want);
+            assert_true(test_distance(x.value, first.value, x.n) <= 1e-5 * want);
             drop(&x);
             drop(&w);
         }
@@ -324,7 +314,8 @@ static void lars_does_not_see_the_length_of_the_gradient(void **state)
             tensor x = lars_scaled(ctx, &h, n, 0), y = lars_scaled(ctx, &h, n, power);
             for (size_t e = 0; e < y.state_floats && h.velocity == LARGO_VELOCITY_GRAD; e++)
                 y.state[e] = ldexpf(y.state[e], -power);
-            assert_true(norm(x.value, y.value, x.n) <= 1e-7 * norm(x.value, NULL, x.n));
+            assert_true(test_distance(x.value, y.value, x.n) <=
+                        1e-7 * test_distance(x.value, NULL, x.n));
             if (exact) assert_true(hash(0, &x) == hash(0, &y));
             drop(&x);
             drop(&y);

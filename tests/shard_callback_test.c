@@ -10,24 +10,12 @@ enum { STEPS = 3 };
 
 static void run(const ranks_option *o, int n, int object)
 {
-    const largo_hyper hyper = test_hyper(o->algo, o->set);
-    ranks_setup alone = {.n = 1, .specs = ranks_mixed, .n_specs = n_ranks_mixed, .seed = 1};
+    const ranks_setup alone = {.n = 1, .specs = ranks_mixed, .n_specs = n_ranks_mixed, .seed = 1};
     ranks_setup together = alone;
     together.n = n;
     together.object = object;
     together.callback = together.threads = 1;
-    world one, many;
-    world_open(&one, &alone, &hyper);
-    world_open(&many, &together, &hyper);
-    for (int t = 1; t <= STEPS; t++) {
-        world_gradients(&one, t, 0.0f);
-        world_gradients(&many, t, 0.0f);
-        const int reductions = world_step(&one, t, LARGO_OK);
-        assert_int_equal(world_step(&many, t, LARGO_OK), reductions);
-        world_compare(&many, &one);
-    }
-    world_close(&one);
-    world_close(&many);
+    world_compare_steps(&alone, &together, o, STEPS);
 }
 
 static void bits_of_one_rank(void **state)

@@ -17,20 +17,8 @@ static ranks_setup mixed(int n, int object, unsigned seed)
 
 static void run(const ranks_option *o, int n, int object, unsigned seed)
 {
-    const largo_hyper hyper = test_hyper(o->algo, o->set);
     const ranks_setup alone = mixed(1, 0, seed), together = mixed(n, object, seed);
-    world one, many;
-    world_open(&one, &alone, &hyper);
-    world_open(&many, &together, &hyper);
-    for (int t = 1; t <= STEPS; t++) {
-        world_gradients(&one, t, 0.0f);
-        world_gradients(&many, t, 0.0f);
-        const int rounds = world_step(&one, t, LARGO_OK);
-        assert_int_equal(world_step(&many, t, LARGO_OK), rounds);
-        world_compare(&many, &one);
-    }
-    world_close(&one);
-    world_close(&many);
+    world_compare_steps(&alone, &together, o, STEPS);
 }
 
 static void bits_of_one_rank(void **state)

@@ -152,3 +152,13 @@ void test_near(int n, const float got[], const double want[])
         if (!(fabs((double)got[i] - want[i]) <= 1e-6 * fmax(1e-3, fabs(want[i]))))
             fail_msg("[%d] is %.9g, not %.9g", i, (double)got[i], want[i]);
 }
+
+double test_distance(const float *x, const float *y, size_t n)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)x[i] - (y ? (double)y[i] : 0.0);
+        sum += d * d;
+    }
+    return sqrt(sum);
+}

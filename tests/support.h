@@ -51,6 +51,9 @@ int64_t test_numel(const largo_tensor *tensor);
 /* value_i = lcg_i * 2^(exponent - (i mod spread)), exact in float; tests/golden/README.md. */
 void test_fill(float *out, size_t n, uint64_t seed, int exponent, int spread);
 
+/* Euclidean norm of x - y, in double; y NULL: of x. */
+double test_distance(const float *x, const float *y, size_t n);
+
 /* n floats of 64-byte aligned memory with a guard behind them; zeroed. Never NULL. */
 float *test_floats(size_t n);
 

@@ -378,3 +378,21 @@ void world_compare(const world *w, const world *single)
         for (size_t i = 0; i < w->rank[r].n; i++) world_compare_param(w, r, i, &single->rank[0]);
     }
 }
+
+void world_compare_steps(const ranks_setup *alone, const ranks_setup *together,
+                         const ranks_option *option, int steps)
+{
+    const largo_hyper hyper = test_hyper(option->algo, option->set);
+    world one, many;
+    world_open(&one, alone, &hyper);
+    world_open(&many, together, &hyper);
+    for (int t = 1; t <= steps; t++) {
+        world_gradients(&one, t, 0.0f);
+        world_gradients(&many, t, 0.0f);
+        const int reductions = world_step(&one, t, LARGO_OK);
+        assert_int_equal(world_step(&many, t, LARGO_OK), reductions);
+        world_compare(&many, &one);
+    }
+    world_close(&one);
+    world_close(&many);
+}

@@ -93,4 +93,8 @@ void world_compare_param(const world *w, int r, size_t i, const rank *one);
 /* All of them, and the outcome. */
 void world_compare(const world *w, const world *single);
 
+/* Steps 1 to `steps` made alone and together: the same bits after each, by as many reductions. */
+void world_compare_steps(const ranks_setup *alone, const ranks_setup *together,
+                         const ranks_option *option, int steps);
+
 #endif
